@@ -11,7 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shapefix.cli.exit_codes import CLEAN, FAILED, exit_code
-from shapefix.cli.output import counted, report_failures, report_skipped_links, write
+from shapefix.cli.output import (
+    counted,
+    report_failures,
+    report_skipped_links,
+    report_unchecked,
+    write,
+)
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import ProgressBar, echo_err, use_color, width
 from shapefix.diagnostics import Applicability, Diagnostic
@@ -56,7 +62,7 @@ def check(request: CheckRequest) -> int:
         report_failures(failures, view)
     else:
         write(output_format.render(reported, failures, view))
-    report_stats(request, session, view)
+    report_notes(request, session, view, output_format)
     return exit_code(bool(findings), bool(failures), request.exit_zero)
 
 
@@ -89,11 +95,12 @@ def view_of(request: CheckRequest, settings: Settings, session: CheckSession) ->
         verbose=request.verbose,
         coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
         offers=partial(_offer, session, settings),
+        unchecked=session.unchecked(),
     )
 
 
 def _offer(session: CheckSession, settings: Settings, finding: Diagnostic) -> FixOffer:
-    """Return what `shapefix fix` does about a finding of the session."""
+    """Return the offer of `shapefix fix` for a finding of the session."""
     fix, path = finding.fix, session.real_path(finding.span.path)
     if fix is None or fix.applicability is Applicability.DISPLAY:
         return FixOffer.NONE
@@ -114,8 +121,12 @@ def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
     return FINDING_FORMATS[chosen]
 
 
-def report_stats(request: CheckRequest, session: CheckSession, view: View) -> None:
-    """Print the additional lines of --verbose."""
+def report_notes(
+    request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat
+) -> None:
+    """Print the unchecked places, unless they are in the output, and the additional lines of --verbose."""
+    if not request.quiet and output_format is not FINDING_FORMATS["json"]:
+        report_unchecked(session.unchecked(), view, request.verbose)
     if not request.verbose:
         return
     stats = session.stats
@@ -126,9 +137,6 @@ def report_stats(request: CheckRequest, session: CheckSession, view: View) -> No
     if stats.importers:
         does = "imports" if stats.importers == 1 else "import"
         echo_err(f"Also ran {counted(stats.importers, 'file')} of the project that {does} the given files")
-    for path, calls in sorted(stats.bounded.items()):
-        place = one_line(view.relative(path))
-        echo_err(f"{place}: analysis limit reached, {counted(calls, 'call')} not followed")
 
 
 def _show(request: CheckRequest, settings: Settings) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shapefix.cli.check import format_of, report_stats, run_session, view_of, without_answers
+from shapefix.cli.check import format_of, report_notes, run_session, view_of, without_answers
 from shapefix.cli.exit_codes import exit_code
 from shapefix.cli.output import report_failures, report_rejected, report_unchanged, write, write_diff
 from shapefix.cli.request import CheckRequest
@@ -51,12 +51,12 @@ def _show(request: CheckRequest, session: CheckSession, view: View, output_forma
     report_unchanged(session.outside(), view)
     if not request.quiet:
         echo_err(_summary(remaining, failures, view, repairs, wrote=False))
-    report_stats(request, session, view)
+    report_notes(request, session, view, output_format)
     return exit_code(bool(repairs or remaining), bool(failures), request.exit_zero)
 
 
 def _apply(request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat) -> int:
-    """Write the repairs, and report what remains."""
+    """Write the repairs, and report the remaining findings."""
     from shapefix.repair import writes
 
     # Programs that parse findings from stdout must not see anything else there.
@@ -73,11 +73,12 @@ def _apply(request: CheckRequest, session: CheckSession, view: View, output_form
             what = ", ".join(f"{number} x {code}" for code, number in sorted(counts.items()))
             stream.write(f"{path}: repaired {what}\n")
     remaining, failures = without_answers(session.findings()), session.failures()
+    view = replace(view, unchecked=session.unchecked())
     write(output_format.render(remaining, failures, replace(view, quiet=True)))
     if not request.quiet:
         stream.write(_summary(remaining, failures, view, repairs, wrote=True) + "\n")
     report_unchanged(session.outside(), view)
-    report_stats(request, session, view)
+    report_notes(request, session, view, output_format)
     return exit_code(bool(remaining), bool(failures), request.exit_zero)
 
 

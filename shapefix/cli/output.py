@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from shapefix.cli.terminal import echo_err
-from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.report.view import View, failure_line, one_line
+from shapefix.diagnostics import Diagnostic, Failure, Unchecked
+from shapefix.report.view import View, failure_line, one_line, unchecked_line
 
 
 def write(pieces: Iterable[str]) -> None:
@@ -57,6 +57,27 @@ def report_skipped_links(paths: Sequence[str], view: View, verbose: bool) -> Non
         echo_err(
             f"skipped {one_line(view.relative(path))}: symbolic link to {target}, outside the given folders"
         )
+
+
+MOST_NOTES = 5
+"""The largest number of notes about unchecked places, without --verbose."""
+
+
+def report_unchecked(unchecked: Iterable[Unchecked], view: View, verbose: bool) -> None:
+    """Report unchecked places, one per line.
+
+    Without verbose these are at most five lines, one for each reason in a file. The summary counts notebooks.
+    """
+    groups: dict[object, list[Unchecked]] = {}
+    for each in unchecked:
+        if verbose or each.row is not None or each.kind != "notebook":
+            groups.setdefault(each if verbose else (each.path, each.kind), []).append(each)
+    shown = list(groups.values()) if verbose else list(groups.values())[:MOST_NOTES]
+    for first, *others in shown:
+        echo_err(unchecked_line(first, view, len(others)))
+    if len(groups) > len(shown):
+        left = sum(len(group) for group in list(groups.values())[len(shown) :])
+        echo_err(f"note: {counted(left, 'more place')} could not be checked (--verbose shows all)")
 
 
 def report_unchanged(paths: Sequence[str], view: View) -> None:

@@ -21,6 +21,7 @@ def probe(options: ProbeOptions) -> int:
     from shapefix.cli.exit_codes import FAILED, code_of
     from shapefix.runtime.findings.collect import collect_findings
     from shapefix.runtime.ranks import rank_findings
+    from shapefix.runtime.repair.offered import with_static_fixes
     from shapefix.runtime.report.page.write import report_problem
     from shapefix.runtime.run import probe_script
     from shapefix.runtime.user_python import find_interpreter
@@ -66,4 +67,8 @@ def probe(options: ProbeOptions) -> int:
         echo_err(f"error: {one_line(options.script)}: {error.message}")
         return FAILED
     found = rank_findings(run) if run.ranks else collect_findings(run.observed)
-    return probe_output.report(run, found, options, code_of(run, found))
+    # The exit code is about the run; what `check` knows is added afterwards.
+    code = code_of(run, found)
+    return probe_output.report(
+        run, with_static_fixes(found, "." if options.module else options.script), options, code
+    )

@@ -14,22 +14,23 @@ from shapefix.checks.registry import listened_to
 from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
-from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span
+from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span, Unchecked
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
+from shapefix.engine.unchecked import unchecked_places
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.program import run_program
 from shapefix.sources.gpu_use import GpuUse
 from shapefix.sources.gpu_use import uses_gpu as uses_gpu_itself
 from shapefix.sources.project import PathProbes, Project
+from shapefix.sources.relevance import training_functions
 from shapefix.sources.text import SourceText, read_source
 
-STEPS = 30_000
+STEPS = 250_000
 """How many steps the script itself may take before its calls are no longer followed."""
-UNCALLED_STEPS = 2_000
-UNCALLED_STEPS_PER_LINE = 2
-"""The same limit for all uncalled functions together, and its increase per line of the file."""
+UNCALLED_STEPS = 150_000
+"""The same limit for all uncalled functions together."""
 MOST_ANSWERS = 6
 """The largest number of different values reported for one `reveal(x)`."""
 
@@ -50,6 +51,7 @@ class AnalysisResult:
     bounded: int = 0
     reveals: tuple[Evidence, ...] = ()
     answers: tuple[Diagnostic, ...] = ()
+    unchecked: tuple[Unchecked, ...] = ()
     cacheable: bool = True
 
 
@@ -90,8 +92,7 @@ class FileAnalyzer:
         listened = listened_to(self._rules)
         ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, listened)
         try:
-            lines = source.text.count("\n") + 1
-            run_program(ev, module, UNCALLED_STEPS + UNCALLED_STEPS_PER_LINE * lines)
+            run_program(ev, module, UNCALLED_STEPS, training_functions(source.text))
             return self._result(path, source, ev, files.probes)
         finally:
             ev.close()
@@ -127,6 +128,7 @@ class FileAnalyzer:
             ev.bounded,
             tuple(_reveals(run)),
             tuple(_answers(run)),
+            tuple(unchecked_places(path, ev)),
             is_cacheable,
         )
 

@@ -93,7 +93,7 @@ class BatchRunner:
             task = self.task(path, data)
             cache = self._cache(task)
             content = content_hash(data) if cache else ""
-            known = cache.get(path, content) if cache and not self.settings.options.verbose else None
+            known = cache.get(path, content) if cache else None
             if known is not None:
                 take(_remembered(path, known, mentions_library(data)))
             else:
@@ -129,7 +129,8 @@ class BatchRunner:
         if cache is None or not result.cacheable:
             return
         dependencies = cache.dependencies(result.found, result.missing)
-        cache.put(result.path, miss.content, CachedResult(result.diagnostics, result.failures, dependencies))
+        cached = CachedResult(result.diagnostics, result.failures, dependencies, result.unchecked)
+        cache.put(result.path, miss.content, cached)
 
     def _cache(self, task: FileTask) -> Cache | None:
         """Return the cache for the rules and project of a task; None while any text is in memory.
@@ -163,7 +164,15 @@ def processors() -> int:
 
 def _remembered(path: str, known: CachedResult, relevant: bool) -> FileResult:
     found = frozenset(path for path, content in known.dependencies.items() if content is not None)
-    return FileResult(path, known.diagnostics, known.failures, found, relevant=relevant, cached=True)
+    return FileResult(
+        path,
+        known.diagnostics,
+        known.failures,
+        found,
+        unchecked=known.unchecked,
+        relevant=relevant,
+        cached=True,
+    )
 
 
 def _chained(first: list[_Miss], others: Iterator[_Miss]) -> Iterator[_Miss]:

@@ -28,6 +28,7 @@ from shapefix.diagnostics import (
     Role,
     Severity,
     Span,
+    Unchecked,
     Variable,
 )
 
@@ -45,6 +46,7 @@ class CachedResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     failures: tuple[Failure, ...] = ()
     dependencies: Mapping[str, str | None] = field(default_factory=dict)
+    unchecked: tuple[Unchecked, ...] = ()
 
 
 def content_hash(data: bytes) -> str:
@@ -63,8 +65,9 @@ def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
             missing.setdefault(folder, []).append(name)
     diagnostics = [_from_diagnostic(each) for each in result.diagnostics]
     failures = [[each.path, each.message, each.row, each.column] for each in result.failures]
+    unchecked = [[each.path, each.message, each.row, each.column, each.kind] for each in result.unchecked]
     payload = json.dumps(
-        [fingerprint, content, found, missing, diagnostics, failures], separators=(",", ":")
+        [fingerprint, content, found, missing, diagnostics, failures, unchecked], separators=(",", ":")
     ).encode()
     return content_hash(payload).encode() + b"\n" + payload
 
@@ -79,6 +82,7 @@ class CacheEntry:
     missing: Mapping[str, list[str]]
     diagnostics: list[Any]
     failures: list[Any]
+    unchecked: list[Any]
 
     def result(self) -> CachedResult:
         """Return the cached result."""
@@ -89,6 +93,7 @@ class CacheEntry:
             tuple(_to_diagnostic(each) for each in self.diagnostics),
             tuple(Failure(*each) for each in self.failures),
             dependencies,
+            tuple(Unchecked(*each) for each in self.unchecked),
         )
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from shapefix.diagnostics import Diagnostic, Failure
+from shapefix.diagnostics import Diagnostic, Failure, Unchecked
 from shapefix.engine.batch import BatchRunner, project_root_of
 from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
 from shapefix.engine.repairs import FileRepair, repair_files
@@ -35,7 +35,7 @@ class StandardInput:
 
 @dataclass
 class Stats:
-    """Counts of checked files; bounded maps files to their number of calls that were not followed.
+    """Counts of checked files.
 
     importers counts the other files that were run because they import a given one.
     """
@@ -44,15 +44,12 @@ class Stats:
     cached: int = 0
     irrelevant: int = 0
     importers: int = 0
-    bounded: dict[str, int] = field(default_factory=dict)
 
     def add(self, result: FileResult) -> None:
         """Count one file."""
         self.files += 1
         self.cached += result.cached
         self.irrelevant += not result.relevant
-        if result.bounded:
-            self.bounded[result.path] = result.bounded
 
 
 class CheckSession:
@@ -91,6 +88,7 @@ class CheckSession:
         self._run_importers = run_importers
         self._findings = FindingsByFile(settings, self._overlay, self._names.keys())
         self._imports: dict[str, frozenset[str]] = {}
+        self._unchecked: dict[str, tuple[Unchecked, ...]] = {}
         self._failed_repairs: list[Failure] = []
         self._progress = progress
 
@@ -102,7 +100,7 @@ class CheckSession:
         return self
 
     def _importers(self) -> tuple[str, ...]:
-        """Return the files that import the files given by name, and are not given themselves."""
+        """Return the other files importing a file given by name."""
         named: dict[str, list[str]] = {}
         for path in self._names:
             in_folder = any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders)
@@ -121,7 +119,9 @@ class CheckSession:
             nonlocal done
             done += 1
             if result.path in self._names:
-                self.stats.add(result)
+                if result.path not in self._unchecked:
+                    self.stats.add(result)
+                self._unchecked[result.path] = result.unchecked
             else:
                 result = self._only_given(result)
             self._findings.add(result)
@@ -170,6 +170,15 @@ class CheckSession:
         return (
             *self._discovered.failures,
             *(self._display.failure(each) for each in (*self._findings.failures, *self._failed_repairs)),
+        )
+
+    def unchecked(self) -> tuple[Unchecked, ...]:
+        """Return the unchecked places of the given files, and skipped notebooks."""
+        found = {each for places in self._unchecked.values() for each in places}
+        ordered = sorted(found, key=lambda each: (each.path, each.row or 0, each.column or 0, each.kind))
+        return (
+            *(Unchecked(path, "notebooks are not checked yet", kind="notebook") for path in self.notebooks),
+            *(replace(each, path=self._display.path(each.path)) for each in ordered),
         )
 
     def source(self, path: str) -> str | None:

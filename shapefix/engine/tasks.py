@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shapefix.diagnostics import Diagnostic, Failure
+from shapefix.diagnostics import Diagnostic, Failure, Unchecked
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.rulebook.pages import RulebookError
@@ -35,9 +35,9 @@ class FileTask:
 class FileResult:
     """The result of checking the file at path; diagnostics may be in other files of its project.
 
-    found and missing are the paths that the result depends on, besides the file itself. bounded counts the
-    calls that were not followed. relevant is false if the file uses no library that rules know. cached
-    results come from an earlier run; results that are not cacheable describe this run only.
+    found and missing are the paths that the result depends on, besides the file itself. unchecked are places
+    that could not be checked. relevant is false if the file uses no library that rules know. cached results
+    come from an earlier run; results that are not cacheable describe this run only.
     """
 
     path: str
@@ -45,7 +45,7 @@ class FileResult:
     failures: tuple[Failure, ...] = ()
     found: frozenset[str] = field(default=frozenset(), repr=False)
     missing: frozenset[str] = field(default=frozenset(), repr=False)
-    bounded: int = 0
+    unchecked: tuple[Unchecked, ...] = ()
     relevant: bool = True
     cached: bool = False
     cacheable: bool = True
@@ -84,7 +84,7 @@ class FileChecker:
             analysis.failures,
             frozenset(analysis.probes.found),
             frozenset(analysis.probes.missing),
-            analysis.bounded,
+            analysis.unchecked,
             cacheable=analysis.cacheable,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
@@ -31,6 +32,7 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
+    unfollowed,
 )
 
 
@@ -179,9 +181,17 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
                 # Inner calls of the object share this place: record the outer one.
                 ev.last_call = (node, name, function)
             return value
+    for hook in hooks.call_unknown:
+        hook(ev, function, node)
     ev.unfollowed += _may_do_anything(ev, function, node)
     invalidate(ev, arguments.everything)
-    return Unknown()
+    return _unfollowed(ev, function, node)
+
+
+def _unfollowed(ev: Evaluator, function: Value, node: cst.CSTNode) -> Unknown:
+    """Result of an unknown function; that of a method has the origin of its object."""
+    origin = function.origin if isinstance(function, Unknown) else None
+    return unfollowed(origin or ev.place(node))
 
 
 def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
@@ -211,7 +221,7 @@ def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, nod
         run_function(ev, function, [], {}, arguments.open, node)
     ev.unfollowed += 1
     invalidate(ev, arguments.everything)
-    return Unknown()
+    return unfollowed(ev.place(node))
 
 
 def call_library(
@@ -226,7 +236,7 @@ def call_library(
         invalidate(ev, arguments.everything)
         if ev.library.is_class(name):
             return LibraryObject(name, dict(arguments.keywords), ev.place(node))
-        return Unknown()
+        return unfollowed(ev.place(node))
     arguments.positional[:] = [resolved_deep(ev, value) for value in arguments.positional]
     arguments.keywords.update((key, resolved_deep(ev, value)) for key, value in arguments.keywords.items())
     call = Call(ev, name, ev.place(node), arguments, receiver)
@@ -264,7 +274,7 @@ def call_method(
             if method is not None:
                 return method(Call(ev, f"{base}.{name}", ev.place(node), arguments, instance))
     invalidate(ev, arguments.everything)
-    return Unknown()
+    return unfollowed(ev.place(node))
 
 
 def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.CSTNode) -> Value:

@@ -197,6 +197,8 @@ class Evaluator:
         """Number of steps before calls are no longer followed."""
         self.bounded = 0
         """Number of calls not followed because of a limit."""
+        self.bounded_at: Place | None = None
+        """First of these calls."""
         self.unfollowed = 0
         """Number of calls so far with possible changes to any object of other code."""
         self.silenced = 0
@@ -263,6 +265,12 @@ class Evaluator:
         """Remember a value with an undecided type test in the code."""
         self.type_checked[id(value)] = value
 
+    def reach_limit(self, node: cst.CSTNode | None = None) -> None:
+        """Count a call, or a loop, that is not followed because of a limit."""
+        self.bounded += 1
+        if self.bounded_at is None and node is not None:
+            self.bounded_at = self.place(node)
+
     def expects(self, exception: str) -> bool:
         """Check whether a handler of an open try statement names this built-in exception."""
         return any(f"builtins.{exception}" in names for names in self.caught)
@@ -274,7 +282,7 @@ class Evaluator:
                 self.loops_to[event] = loops
 
     def _certain_loops(self) -> Iterator[Loop]:
-        """Yield the open loops whose first pass is certain to reach this place, innermost first."""
+        """Yield the open loops with a first pass certain to reach this place, innermost first."""
         for frame in reversed(self.frames):
             tests, exits = len(frame.tests), len(frame.exits)
             for loop in reversed(frame.loops):

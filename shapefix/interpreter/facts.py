@@ -15,7 +15,7 @@ Known = TypeVar("Known", bound=Fact)
 
 
 class Facts(dict[type[Fact], Any]):
-    """Facts of one object by their class; None for a fact that is no longer known.
+    """Facts of one object by their class; None for an invalidated fact.
 
     Written by `ev.journal.write(value.facts, Frozen, Frozen())`, so that branches are undone and joined.
     """

@@ -19,12 +19,14 @@ from shapefix.interpreter.values import (
     FunctionValue,
     InstanceValue,
     LibraryObject,
+    ModulePart,
     Scope,
     Unknown,
     Value,
+    unfollowed,
 )
 
-DEEPEST = 12
+DEEPEST = 20
 """Maximum depth of followed calls."""
 _WITH_METHODS = (InstanceValue, LibraryObject, BoundMethod, FunctionValue)
 """Values with methods that unknown code can call."""
@@ -48,12 +50,12 @@ def run_function(
         for hook in hooks.recursion:
             hook(ev, node)
         invalidate(ev, (*positional, *keywords.values()))
-        return Unknown()
+        return unfollowed(ev.place(node))
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
-        ev.bounded += 1
+        ev.reach_limit(node)
         ev.unfollowed += 1
         invalidate(ev, (*positional, *keywords.values()))
-        return Unknown()
+        return unfollowed(ev.place(node))
     place = ev.place(node)
     frame = Frame(function.module, Scope(function.closure), function.owner, function=function.node)
     if receiver is not None or (function.owner is not None and positional):
@@ -221,7 +223,7 @@ def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
         if isinstance(value, ListValue):
             if value.length is not None:
                 ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
-        elif isinstance(value, (InstanceValue, LibraryObject, DictValue)):
+        elif isinstance(value, (InstanceValue, LibraryObject, DictValue, ModulePart)):
             for hook in hooks.escape:
                 hook(ev, value)
 

@@ -66,6 +66,9 @@ escape: Hooks[Callable[[Evaluator, Value], None]] = Hooks()
 read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
 
+call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
+"""An unknown value is called at a node; the call is not followed."""
+
 set_attribute: Hooks[Callable[[Evaluator, Value, str, Value], None]] = Hooks()
 """`owner.name = value`."""
 

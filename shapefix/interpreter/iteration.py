@@ -30,7 +30,7 @@ def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
     if items is None or len(items) > most:
         return None
     if ev.steps > ev.allowance:
-        ev.bounded += 1
+        ev.reach_limit()
         return None
     return items
 

@@ -17,14 +17,19 @@ from shapefix.interpreter.values import Binding, ClassValue, Constant, FunctionV
 
 UNCALLED_READING = 20_000
 """Bytes of other files to read for functions without known callers, besides half of the file's own."""
+LEAST_STEPS = 5_000
+"""Steps for each function without known callers, as long as any are left for all of them."""
 TABLES = (blocks, expressions, loops, statements)
 """Modules that register the handlers of nodes."""
 
 
-def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
+def run_program(
+    ev: Evaluator, module: Module, uncalled_allowance: int, first: frozenset[str] = frozenset()
+) -> None:
     """Run module in ev; the events are in ev.events afterwards.
 
     After uncalled_allowance steps in functions without known callers, calls in them are no longer followed.
+    first names those to run before the others, and with all their imports: the others are then often called.
     """
     scope = scope_of(ev, module)
     scope.names["__name__"] = Constant("__main__")
@@ -36,26 +41,33 @@ def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
         run_top_level(ev, module)
         # Functions without known callers share the rest of a smaller allowance.
         budget = ev.steps + uncalled_allowance
-        ev.files.allow(UNCALLED_READING + len(module.text) // 2)
-        for function, receiver in _uncalled(ev, module, frame):
-            # The remaining steps are shared, so that the last function gets nearly as many as the first.
-            ev.allowance = min(budget, ev.steps + max(500, (budget - ev.steps) // 8))
-            ev.journal.begin()
-            run_uncalled(ev, function, receiver)
-            ev.journal.undo()
+        for names in (first, None):
+            if names is None:
+                ev.files.allow(UNCALLED_READING + len(module.text) // 2)
+            for function, receiver in _uncalled(ev, module, frame, names):
+                # The remaining steps are shared, so that the last function gets nearly as many as the first.
+                ev.allowance = min(budget, ev.steps + max(LEAST_STEPS, (budget - ev.steps) // 4))
+                ev.journal.begin()
+                run_uncalled(ev, function, receiver)
+                ev.journal.undo()
     finally:
         ev.frames.pop()
 
 
 def _uncalled(
-    ev: Evaluator, module: Module, frame: Frame
+    ev: Evaluator, module: Module, frame: Frame, names: frozenset[str] | None
 ) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
+    """Yield the functions and methods without a call so far.
+
+    names limits them to functions of these names, and to classes with a method of such a name.
+    """
     for value in list(frame.scope.names.values()):
         if isinstance(value, FunctionValue) and value.module is module:
-            if id(value.node) not in ev.visited:
+            if id(value.node) not in ev.visited and (names is None or value.name in names):
                 yield value, None
         elif isinstance(value, ClassValue) and value.module is module:
-            yield from _uncalled_methods(ev, value)
+            if names is None or not names.isdisjoint(value.fields):
+                yield from _uncalled_methods(ev, value)
 
 
 def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:

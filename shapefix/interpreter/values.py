@@ -26,14 +26,16 @@ class Unknown(Value):
     """Unknown value, perhaps with a name; its attributes and its size stay the same.
 
     tensor is its value if it is a tensor: reading `.shape` twice must give the same symbols.
-    size is its value if it is an int: `n + 1` of an unknown n may be either.
+    size is its value if it is an int: `n + 1` of an unknown n may be either. origin is the call that returned
+    it, and was not followed.
     """
 
-    __slots__ = ("_attributes", "_size", "hint", "tensor")
+    __slots__ = ("_attributes", "_size", "hint", "origin", "tensor")
 
     def __init__(self, hint: str = "", tensor: TensorValue | None = None, size: Size | None = None) -> None:
         self.hint = hint
         self.tensor = tensor
+        self.origin: Place | None = None
         self._attributes: dict[str, Value] | None = None
         self._size = size
 
@@ -46,7 +48,7 @@ class Unknown(Value):
     def attribute(self, name: str) -> Value:
         found = self.attributes.get(name)
         if found is None:
-            found = self.attributes[name] = Unknown(f"{self.hint}.{name}" if self.hint else name)
+            found = self._part(name, f"{self.hint}.{name}" if self.hint else name)
         return found
 
     def item(self, key: object) -> Value:
@@ -54,8 +56,14 @@ class Unknown(Value):
         subscript = f"[{key!r}]"
         found = self.attributes.get(subscript)
         if found is None:
-            found = self.attributes[subscript] = Unknown(f"{self.hint}{subscript}" if self.hint else "")
+            found = self._part(subscript, f"{self.hint}{subscript}" if self.hint else "")
         return found
+
+    def _part(self, key: str, hint: str) -> Unknown:
+        part = Unknown(hint)
+        part.origin = self.origin
+        self.attributes[key] = part
+        return part
 
     def size(self) -> Size:
         """Symbol of this value, used as a number of elements (at least 1)."""
@@ -64,14 +72,47 @@ class Unknown(Value):
         return self._size
 
 
-class Parameter(Unknown):
-    """Any parameter of these modules."""
+def unfollowed(place: Place) -> Unknown:
+    """Result of a call at a place, not followed."""
+    value = Unknown()
+    value.origin = place
+    return value
+
+
+class TypeOf(Unknown):
+    """Result of `type(value)`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        super().__init__()
+        self.value = value
+
+
+class ModulePart(Unknown):
+    """Any module below these modules, one of their buffers, or an attribute of one."""
 
     __slots__ = ("modules",)
 
-    def __init__(self, modules: frozenset[Value]) -> None:
-        super().__init__("parameter")
+    def __init__(self, modules: frozenset[Value], hint: str = "") -> None:
+        super().__init__(hint)
         self.modules = modules
+
+    def attribute(self, name: str) -> Value:
+        found = self.attributes.get(name)
+        if found is None:
+            hint = f"{self.hint}.{name}" if self.hint else name
+            found = self.attributes[name] = ModulePart(self.modules, hint)
+        return found
+
+
+class Parameter(ModulePart):
+    """Any parameter of these modules."""
+
+    __slots__ = ()
+
+    def __init__(self, modules: frozenset[Value]) -> None:
+        super().__init__(modules, "parameter")
 
 
 class Constant(Value):

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from shapefix.diagnostics import Diagnostic, Failure, Fix, Span
+from shapefix.diagnostics import Diagnostic, Failure, Fix, Severity, Span, Unchecked
 from shapefix.report.view import View
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
     """Render an object per finding, and one of the same shape per failure with null as code and name.
 
+    Places that could not be checked follow as well: code null, name "not-checked", severity "info".
     Filenames are absolute; rows and columns count from 1, columns in code points, the end exclusive.
     """
     separator = "[\n"
     for entry in (
         *(finding_entry(each, view) for each in findings),
         *(_failure(each, view) for each in failures),
+        *(_unchecked(each, view) for each in view.unchecked),
     ):
         text = json.dumps(entry, indent=2, ensure_ascii=False)
         yield separator + (text if encodable(text) else json.dumps(entry, indent=2))
@@ -67,13 +69,23 @@ def _fix(fix: Fix | None) -> dict[str, object] | None:
 
 
 def _failure(failure: Failure, view: View) -> dict[str, object]:
-    place = None if failure.row is None else {"row": failure.row, "column": failure.column or 1}
+    return _without_code(failure, None, Severity.ERROR, view)
+
+
+def _unchecked(unchecked: Unchecked, view: View) -> dict[str, object]:
+    return _without_code(unchecked, "not-checked", Severity.INFO, view)
+
+
+def _without_code(
+    what: Failure | Unchecked, name: str | None, severity: Severity, view: View
+) -> dict[str, object]:
+    place = None if what.row is None else {"row": what.row, "column": what.column or 1}
     return {
         "code": None,
-        "name": None,
-        "message": failure.message,
-        "severity": "error",
-        "filename": view.absolute(failure.path),
+        "name": name,
+        "message": what.message,
+        "severity": severity.value,
+        "filename": view.absolute(what.path),
         "location": place,
         "end_location": place,
         "error": None,

@@ -27,8 +27,7 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
         sentences.append(f"{_count(refuted, 'finding')} refuted by the run.")
     if not sentences:
         sentences.append(nothing_checked(view) or "All checks passed.")
-    if view.coverage is not None and view.coverage.notebooks and not nothing_checked(view):
-        sentences.append(_skipped(view.coverage.notebooks))
+    sentences += _skipped(view)
     if answers:
         sentences.append(f"{_count(answers, 'value')} revealed.")
     sentences += _offers(findings, view)
@@ -43,7 +42,7 @@ def fix_summary(
     files: int,
     wrote: bool,
 ) -> str:
-    """Say what `shapefix fix` repaired, which fixes are left, and what remains without them.
+    """Count repaired findings, other available fixes, and remaining findings.
 
     remaining are the findings in the repaired texts; repaired counts those that the repairs removed, in this
     number of files. wrote is false if the repairs are only shown.
@@ -62,7 +61,9 @@ def fix_summary(
     failed = len({failure.path for failure in failures})
     if failed:
         sentences.append(f"{_count(failed, 'file')} could not be checked or repaired.")
-    return " ".join(sentences) or nothing_checked(view) or "All checks passed."
+    if not sentences:
+        sentences.append(nothing_checked(view) or "All checks passed.")
+    return " ".join([*sentences, *_skipped(view)])
 
 
 def _no_repair(remaining: Sequence[Diagnostic], view: View) -> str:
@@ -76,7 +77,7 @@ def _no_repair(remaining: Sequence[Diagnostic], view: View) -> str:
 
 
 def _offers(findings: Sequence[Diagnostic], view: View) -> list[str]:
-    """Count the available fixes by the command that makes them."""
+    """Count the available fixes by command."""
     offers = [(view.offer(finding), finding) for finding in findings if not finding.is_answer]
     applied = [finding for offer, finding in offers if offer is FixOffer.APPLIED]
     more = sum(offer is FixOffer.NEEDS_OPTION for offer, _ in offers)
@@ -107,7 +108,7 @@ def nothing_checked(view: View) -> str:
     coverage = view.coverage
     if coverage is None or coverage.files > coverage.irrelevant:
         return ""
-    sentences = [_skipped(coverage.notebooks)] if coverage.notebooks else []
+    sentences = [_skipped_notebooks(coverage.notebooks)] if coverage.notebooks else []
     if coverage.files:
         sentences.insert(0, f"Checked {_count(coverage.files, 'file')}; none uses torch.")
     else:
@@ -115,7 +116,20 @@ def nothing_checked(view: View) -> str:
     return " ".join(sentences)
 
 
-def _skipped(notebooks: int) -> str:
+def _skipped(view: View) -> list[str]:
+    """Count the files skipped beside checked ones."""
+    coverage = view.coverage
+    if coverage is None or nothing_checked(view):
+        return []
+    sentences = []
+    if coverage.irrelevant:
+        sentences.append(f"Skipped {_count(coverage.irrelevant, 'file')} without torch.")
+    if coverage.notebooks:
+        sentences.append(_skipped_notebooks(coverage.notebooks))
+    return sentences
+
+
+def _skipped_notebooks(notebooks: int) -> str:
     return f"Skipped {_count(notebooks, 'notebook')} (not supported yet)."
 
 

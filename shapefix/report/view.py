@@ -10,7 +10,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TextIO
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Unchecked
 
 
 def _no_source(path: str) -> str | None:
@@ -27,7 +27,7 @@ class Coverage:
 
 
 class FixOffer(Enum):
-    """What `shapefix fix` does about a finding: it applies the fix, or why it does not."""
+    """Decision of `shapefix fix` about a finding: the fix is applied, or the reason against it."""
 
     APPLIED = auto()
     NEEDS_OPTION = auto()
@@ -46,7 +46,8 @@ class View:
     it was analyzed, or None. unsafe_fixes is true if the command line enables them; offers decides about each
     fix, and by default follows unsafe_fixes. proves is true if `shapefix probe` makes the fixes and runs the
     script to prove them. coverage is None if a script was run. quiet omits the summary. verbose shows every
-    step of the evidence, and no finding folded into another one.
+    step of the evidence, and no finding folded into another one. unchecked are places that could not be
+    checked, for programs; people get them as notes.
     """
 
     folder: str
@@ -59,6 +60,7 @@ class View:
     verbose: bool = False
     coverage: Coverage | None = None
     offers: Callable[[Diagnostic], FixOffer] | None = None
+    unchecked: tuple[Unchecked, ...] = ()
 
     def relative(self, path: str) -> str:
         """Return the path for display: relative inside the folder, absolute outside of it."""
@@ -72,7 +74,7 @@ class View:
         return os.path.normpath(Path(self.folder, path).absolute())
 
     def offer(self, finding: Diagnostic) -> FixOffer:
-        """Return what `shapefix fix` does about a finding with the current options."""
+        """Return the decision of `shapefix fix` about a finding, with the current options."""
         if self.offers is not None:
             return self.offers(finding)
         if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
@@ -118,9 +120,18 @@ def one_line(text: str) -> str:
 
 def failure_line(failure: Failure, view: View) -> str:
     """Return `error: path:row:column: message`, without unknown positions."""
-    place = [view.relative(failure.path)]
-    if failure.row is not None:
-        place.append(str(failure.row))
-        if failure.column is not None:
-            place.append(str(failure.column))
-    return f"error: {one_line(':'.join(place))}: {one_line(failure.message)}"
+    return f"error: {_placed(failure, view)}"
+
+
+def unchecked_line(unchecked: Unchecked, view: View, more: int = 0) -> str:
+    """Return `note: path:row:column: message`; more counts similar places."""
+    return f"note: {_placed(unchecked, view)}{f' (and {more} more)' if more else ''}"
+
+
+def _placed(what: Failure | Unchecked, view: View) -> str:
+    place = [view.relative(what.path)]
+    if what.row is not None:
+        place.append(str(what.row))
+        if what.column is not None:
+            place.append(str(what.column))
+    return f"{one_line(':'.join(place))}: {one_line(what.message)}"

@@ -144,9 +144,9 @@ class GpuUse:
     _is_known: bool = False
 
     def file(self) -> str | None:
-        """Return a file of the project that uses a GPU; None if there is none.
+        """Return a file of the project that uses a GPU; None without such a file.
 
-        In a project of many files any file stands for those that are not read.
+        In a project of too many files, the first one that is not read counts as one that does.
         """
         if not self._is_known:
             self._found = next((path for path, is_use in self._files() if is_use), None)

@@ -1,4 +1,4 @@
-"""Find the files of a project that import given files, directly or through others, without parsing them."""
+"""Find the importers of files in a project, direct and indirect ones, without parsing them."""
 
 # Paths are plain strings here: every import of every file comes through.
 # ruff: noqa: PTH119, PTH122
@@ -41,7 +41,7 @@ class _Reference:
 def importers(
     project: Project, given: Collection[str], files: Iterable[str], read: Callable[[str], bytes | None]
 ) -> tuple[str, ...]:
-    """Return the files that import one of the given files, directly or through others: the best ones first.
+    """Return the direct and indirect importers of the given files, the best ones first.
 
     Scripts that train or evaluate come before other files, then those that are fewer imports away. Files
     without torch are left out. All paths are absolute; read returns None for an unreadable file.

@@ -34,5 +34,40 @@ _TRAINING = (
 
 
 def mentions_training(data: bytes) -> bool:
-    """Check whether the bytes of a file look like those of a script that runs a model on batches."""
+    """Check whether the bytes of a file look like a training or evaluation script."""
     return any(text in data for text in _TRAINING)
+
+
+_PLACES = re.compile(
+    r"^(?P<indent>[ \t]*)(?:(?:async[ \t]+)?def|(?P<class>class))[ \t]+(?P<name>\w+)"
+    r"|\.backward\(|\bDataLoader\(|Trainer\(|\bload_dataset\(|\.fit\(|\.zero_grad\(|loader\b",
+    re.MULTILINE,
+)
+_STEPS = re.compile(r"(?:training|validation|test)_step|compute_loss")
+
+
+def _indent(text: str, at: int) -> int:
+    """Return the number of blanks at the start of the line around an index."""
+    line = text[text.rfind("\n", 0, at) + 1 : at + 1]
+    return len(line) - len(line.lstrip())
+
+
+def training_functions(text: str) -> frozenset[str]:
+    """Return the names of functions probably training, loading batches, or making a trainer.
+
+    This only decides what is run first.
+    """
+    open_functions: list[tuple[int, str]] = []
+    found: set[str] = set()
+    for place in _PLACES.finditer(text):
+        name = place["name"]
+        indent = len(place["indent"]) if name else _indent(text, place.start())
+        while open_functions and open_functions[-1][0] >= indent:
+            open_functions.pop()
+        if name is not None:
+            open_functions.append((indent, "" if place["class"] else name))
+            if _STEPS.fullmatch(name):
+                found.add(name)
+        else:
+            found.update(name for _, name in open_functions if name)
+    return frozenset(found)

@@ -283,7 +283,8 @@ def test_nothing_found_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("coverage", "summary"),
     [
-        (Coverage(2, irrelevant=1), "All checks passed."),
+        (Coverage(2), "All checks passed."),
+        (Coverage(2, irrelevant=1), "All checks passed. Skipped 1 file without torch."),
         (Coverage(2, notebooks=3), "All checks passed. Skipped 3 notebooks (not supported yet)."),
         (Coverage(1, irrelevant=1), "Checked 1 file; none uses torch."),
         (Coverage(2, 2, 1), "Checked 2 files; none uses torch. Skipped 1 notebook (not supported yet)."),

@@ -1,4 +1,4 @@
-"""Fixes of code that a demo calls are shown, not applied: the demo may be what is wrong."""
+"""Fixes of functions called from a demo: shown, not applied, since the demo may be wrong."""
 
 from __future__ import annotations
 

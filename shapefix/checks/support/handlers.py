@@ -267,7 +267,7 @@ def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int
 
 
 def is_swallowed_again(event: TryBlock) -> bool:
-    """Whether an outer `try`, here or in a caller, swallows what a handler of this one would raise."""
+    """Whether an outer `try`, here or in a caller, swallows an exception raised by a handler of this one."""
     for place in (event.place, *reversed(event.calls)):
         around = enclosing(place.module, place.node)
         inner = max(

@@ -58,7 +58,7 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         consequence = "every batch can fail"
     if hidden:
         first = hidden[0]
-        where = f"line {first.span.row}" if first.span.path == span.path else _elsewhere(first)
+        where = f"line {first.failing.row}" if first.failing.path == span.path else _elsewhere(first)
         consequence = f"{first.code} at {where}"
     return rule.diagnostic(
         span,
@@ -66,7 +66,7 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         evidence=[
             *call_trace(event),
             Evidence(act.place.span, f"{act.kind} runs here"),
-            *(Evidence(each.span, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
+            *(Evidence(each.failing, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
         ],
         fixes=list(_fixes(event, handler)),
         follows=Cause(hidden[0].code, hidden[0].span) if hidden else None,
@@ -74,8 +74,8 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
 
 
 def _elsewhere(finding: Diagnostic) -> str:
-    file = finding.span.path.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{finding.span.row}"
+    file = finding.failing.path.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{finding.failing.row}"
 
 
 def _foremost(event: TryBlock) -> TrainStep:

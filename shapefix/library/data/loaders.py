@@ -10,6 +10,7 @@ import libcst as cst
 
 from shapefix.domains.batches import Batches, Collated
 from shapefix.domains.devices import CPU, placed
+from shapefix.domains.lost_values import note_dataset
 from shapefix.domains.raggedness import may_differ
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
@@ -164,6 +165,7 @@ def make_loader(call: Call) -> Value:
     loader = LibraryObject(LOADER, settings, call.place, dict(settings))
     made = _batch(call, loader)
     if made is not None:
+        note_dataset(call.ev, call.place, "DataLoader", loader.fields.get("dataset"), made.sample)
         event = Collated(
             call.place,
             call.ev.calls,

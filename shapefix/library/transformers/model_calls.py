@@ -5,12 +5,14 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.domains.batches import CallSignature, ModelCalled
+from shapefix.domains.lost_values import note_batch
+from shapefix.domains.tokens import note_inputs
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.values import Binding, FunctionValue, InstanceValue, LibraryObject, Value
+from shapefix.interpreter.values import Binding, FunctionValue, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.transformers import forward_signatures
 from shapefix.library.transformers.added_tokens import note_rows_missing
 from shapefix.library.transformers.architectures import class_of
@@ -34,8 +36,11 @@ def note_call(call: Call, model: Value | None) -> None:
     Code that catches the TypeError of a wrong argument expects it.
     """
     ev, given = call.ev, call.arguments
+    note_inputs(ev, call.place.node, given.everything)
     if model is not None:
         note_step(ev, StepKind.MODEL, call.place.node)
+    if isinstance(model, InstanceValue):
+        note_batch(ev, call.place, (*given.everything, *((Unknown(),) if given.open else ())))
     note_rows_missing(call, model, call.value(0, "input_ids"))
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapefix.domains.batches import Collated, ColumnsChosen
+from shapefix.domains.lost_values import note_dataset
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue
@@ -103,10 +104,11 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
     seen: list[Value] = []
     for name in ("train_dataset", "eval_dataset"):
         dataset = settings[name]
-        if isinstance(dataset, Unknown) or (isinstance(dataset, Constant) and dataset.value is None):
+        if isinstance(dataset, Constant) and dataset.value is None:
             continue
         since = now()
         one = sample(call, dataset)
+        note_dataset(call.ev, call.place, kind.rpartition(".")[2], dataset, one)
         if not isinstance(one, DictValue) or any(one is other for other in seen):
             continue
         seen.append(one)

@@ -1,0 +1,71 @@
+"""Unchecked places of a run: unknown datasets, batches and models, and limits of the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Unchecked
+from shapefix.domains.lost_values import Role, ValueLost
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+
+LIMIT = "limit"
+"""The kind of the places where the bound of work was hit."""
+_LONGEST_CODE = 40
+
+
+def unchecked_places(path: str, ev: Evaluator) -> Iterator[Unchecked]:
+    """Yield the unchecked places in a run of the file at path, each cause once."""
+    yield from _lost(ev.events)
+    if ev.bounded:
+        calls = f"{ev.bounded} call{'' if ev.bounded == 1 else 's'}"
+        message = f"the limit of analysis was reached; {calls} not followed"
+        yield (
+            Unchecked(path, message, kind=LIMIT)
+            if ev.bounded_at is None
+            else _at(ev.bounded_at, message, LIMIT)
+        )
+
+
+def _lost(events: Iterable[Event]) -> Iterator[Unchecked]:
+    lost = [event for event in events if isinstance(event, ValueLost)]
+    datasets = [event for event in lost if event.role is Role.DATASET]
+    causes: set[tuple[Role, object, object]] = set()
+    for event in lost:
+        if event.role is Role.BATCH and datasets:
+            # The batches are unknown because their dataset is.
+            continue
+        cause = event.origin or event.place
+        key = (event.role, cause.module.path, cause.node)
+        if key not in causes:
+            causes.add(key)
+            yield _explain(event, cause)
+
+
+def _explain(event: ValueLost, cause: Place) -> Unchecked:
+    source = "" if event.origin is None else f" from {_called(event.origin)}"
+    match event.role:
+        case Role.DATASET:
+            dataset = f"dataset{source}" if source else f"dataset of this `{event.user}`"
+            what = f"the {dataset} is unknown, so its batches were not checked"
+        case Role.MODEL:
+            what = f"the model{source or ' called here'} is unknown, so its calls were not checked"
+        case Role.BATCH:
+            user = f"`{abbreviate(event.user, _LONGEST_CODE)}`"
+            what = f"the batch{source} passed to {user} is unknown, so that call was not checked"
+    return _at(cause, what, event.role)
+
+
+def _called(origin: Place) -> str:
+    node = origin.node
+    code = origin.module.code(node.func if isinstance(node, cst.Call) else node)
+    return f"`{abbreviate(code, _LONGEST_CODE)}`"
+
+
+def _at(place: Place, message: str, kind: str) -> Unchecked:
+    span = place.span
+    return Unchecked(span.path, message, span.row, span.column, kind)
