@@ -16,7 +16,7 @@ _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
 
 
 def is_refused(function: Value, positional: Sequence[Value], keywords: Collection[str]) -> bool:
-    """Check for arguments that Python cannot bind: a wrong keyword, or a missing or additional argument."""
+    """Check for a wrong keyword, a missing argument or an additional one."""
     if isinstance(function, FunctionValue):
         if function.owner is not None:
             return False

@@ -120,7 +120,7 @@ def _broadcasts(path: list[cst.CSTNode]) -> bool:
 
 
 def _is_moved_by_callees(event: Discarded, context: CheckContext, around: list[cst.CSTNode]) -> bool:
-    """Whether the variable only goes to functions that move it to their device first."""
+    """Whether the variable only goes to functions with a move of their own."""
     if event.function.rpartition(".")[2] not in MOVES:
         return False
     callees = {
