@@ -284,7 +284,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Unchecked:
-    """A place, or a file, that could not be checked, and the reason; row and column where a place is known.
+    """An unchecked place or file, and the reason; row and column of a known place.
 
     kind groups those with one reason.
     """

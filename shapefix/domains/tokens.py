@@ -39,14 +39,14 @@ class SpecialIds(Fact):
 
 
 def special_id(tokenizer: Value, token: Value) -> Value | None:
-    """Id of a special token that the code has read; None for others."""
+    """Id of a special token read by the code; None for others."""
     ids = facts_of(tokenizer).known(SpecialIds)
     return None if ids is None else ids.by_token.get(token)
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Fact):
-    """Name of the checkpoint that a model or a tokenizer was loaded from."""
+    """Name of the checkpoint of a loaded model or tokenizer."""
 
     name: Value
 
@@ -266,7 +266,7 @@ def is_computed_from(ev: Evaluator, scores: TensorValue, ids: TensorValue) -> bo
 
 
 def _steps(tensor: TensorValue) -> Iterator[LayoutStep]:
-    """Steps that a tensor was computed by, latest first."""
+    """Steps in the computation of a tensor, latest first."""
     step = tensor.origin
     while step is not None:
         yield step

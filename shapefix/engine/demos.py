@@ -23,7 +23,7 @@ _OTHER_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "ven
 
 
 def demo_mismatches(events: Sequence[Event], path: str) -> frozenset[Event]:
-    """Return the mismatches of devices that only the top level of a file without training reaches."""
+    """Return the mismatches of devices below the top level of a file without training."""
     if any(isinstance(event, Backward) for event in events):
         return frozenset()
     return frozenset(

@@ -27,7 +27,7 @@ from shapefix.tensors.symbols import Symbol
 
 @dataclass(eq=False, slots=True)
 class AssumedRanks:
-    """Ranks that are only likely: an operation takes unbatched inputs as well, or more dimensions."""
+    """Likely ranks: an operation takes unbatched inputs as well, or more dimensions."""
 
     firsts: set[Symbol] = field(default_factory=set)
     """Sizes of the first dimension of these tensors, where they are symbols."""

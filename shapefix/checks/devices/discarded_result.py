@@ -106,7 +106,7 @@ def _is_made_here(event: Discarded) -> bool:
 
 
 def _repairs(event: Discarded, context: CheckContext) -> list[Fix]:
-    """Assign the result to the name, or to the entry of the dictionary that the loop iterates over.
+    """Assign the result to the name, or to the entry of the iterated dictionary.
 
     There is no fix if the name is not read after the line: then something else was intended.
     """

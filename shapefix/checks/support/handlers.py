@@ -285,7 +285,7 @@ _BROAD = frozenset({"Exception", "BaseException", "RuntimeError"})
 
 
 def _is_broad(handler: ExceptHandler) -> bool:
-    """Whether a handler catches the exceptions that torch raises."""
+    """Whether a handler catches torch's exceptions."""
     return handler.type is None or not _BROAD.isdisjoint(_names(handler.type))
 
 

@@ -102,7 +102,7 @@ def _is_dead(event: Discarded, around: list[cst.CSTNode]) -> bool:
 
 
 def _is_broadcast_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:
-    """Whether an expanded variable is only used in arithmetic."""
+    """Whether an expanded variable is only used in arithmetic: it expands by itself."""
     if event.function.rpartition(".")[2] not in _EXPANSIONS:
         return False
     later = _later(event, around)
@@ -120,7 +120,7 @@ def _broadcasts(path: list[cst.CSTNode]) -> bool:
 
 
 def _is_moved_by_callees(event: Discarded, context: CheckContext, around: list[cst.CSTNode]) -> bool:
-    """Whether the variable only goes to functions with a move of their own."""
+    """Whether the variable only goes to functions with a move to their device first."""
     if event.function.rpartition(".")[2] not in MOVES:
         return False
     callees = {
@@ -149,7 +149,7 @@ def _is_moved(path: list[cst.CSTNode], callees: dict[cst.Call, FunctionValue]) -
 
 
 def _parameter(function: FunctionValue, call: cst.Call, argument: cst.Arg) -> str:
-    """Return the parameter for an argument of a call, empty if unclear."""
+    """Return the parameter for an argument of a function; empty if that is unclear."""
     if argument.keyword is not None:
         return argument.keyword.value
     position = next(index for index, each in enumerate(call.args) if each is argument)

@@ -41,7 +41,7 @@ def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
 
 
 def _loses_nothing(event: Discarded) -> bool:
-    """Whether the result is what the variable holds: `x.float()` of a float32 tensor.
+    """Whether the result is the value of the variable: `x.float()` of a float32 tensor.
 
     After a write in place, a conversion to a dtype that the tensor may have already is not worth a finding.
     """
@@ -72,7 +72,7 @@ def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnos
 
 
 def _written_in_place(call: cst.Call) -> cst.Call | None:
-    """Return the part of a chain that changes the tensor: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
+    """Return the changing part of a chain: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
     node: cst.BaseExpression = call.func
     while isinstance(node, (cst.Call, cst.Attribute)):
         if isinstance(node, cst.Call):

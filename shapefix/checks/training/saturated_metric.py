@@ -140,7 +140,7 @@ def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Di
 
 
 def _raised(event: TryBlock) -> list[Fix]:
-    """Raise in every handler of the statement that returns a number; nothing if a caller swallows it."""
+    """Raise in every handler with a number as its result; nothing if a caller swallows it."""
     module = event.place.module
     ends = [_last_statement(handler.node.body) for handler in event.handlers if handler.catches_all]
     edits = [

@@ -99,7 +99,7 @@ def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
 
 
 def _fixes(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
-    """Suggest to raise what the handlers of the statement do not expect; nothing if a caller swallows it."""
+    """Suggest to raise unexpected exceptions in the handlers; nothing if a caller swallows them."""
     if is_swallowed_again(event):
         return
     module, node = event.place.module, handler.node

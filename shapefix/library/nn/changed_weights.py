@@ -38,7 +38,7 @@ _WEIGHTS = ("weight", "bias", "in_proj_weight", "in_proj_bias")
 
 @dataclass(eq=False, slots=True)
 class LayerWeights:
-    """State of the parameters of layers that the code has read."""
+    """State of the parameters of layers read by the code."""
 
     layers: dict[TensorValue, tuple[LibraryObject | InstanceValue, Layout | None]] = field(
         default_factory=dict
@@ -47,7 +47,7 @@ class LayerWeights:
 
 
 def note_weight(call: Call, weight: Value) -> None:
-    """Record the layer of a parameter that the code reads."""
+    """Record the layer of a parameter read by the code."""
     if isinstance(weight, TensorValue) and isinstance(call.receiver, (LibraryObject, InstanceValue)):
         call.ev.state[LayerWeights].layers[weight] = (call.receiver, weight.layout)
 
@@ -79,7 +79,7 @@ def _is_module(value: Value) -> bool:
 
 @before_call
 def _invalidate_arguments(call: Call) -> None:
-    """Forget the weights of modules passed to libraries other than torch, which may move or convert them."""
+    """Forget the weights of modules passed to libraries other than torch: they may move or convert them."""
     if not call.name.startswith(("torch.", "builtins.", "operator.")) or call.name.startswith(_CONVERTING):
         for given in call.arguments.everything:
             invalidate_weights(call.ev, given)
@@ -134,7 +134,7 @@ def _replace(
     weight: Value,
     changes: Callable[[Layout, Layout], bool],
 ) -> None:
-    """Replace a parameter of a layer; of one with other sizes it is unknown what the layer computes."""
+    """Replace a parameter of a layer; with other sizes, the layer's result is unknown."""
     forget_weights(ev, layer)
     after = weight.layout if isinstance(weight, TensorValue) else None
     if before is not None and after is not None and changes(before, after):
@@ -161,7 +161,7 @@ def apply(call: Call) -> Value:
 
 
 def _part(call: Call) -> Value:
-    """Any module below the one whose method is called."""
+    """Any module below the receiver of the call."""
     owner = call.receiver
     return ModulePart(frozenset({owner})) if isinstance(owner, (InstanceValue, LibraryObject)) else Unknown()
 

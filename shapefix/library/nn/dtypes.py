@@ -31,7 +31,7 @@ from shapefix.tensors.dtypes import is_complex, is_floating
 
 @dataclass(frozen=True, slots=True)
 class WeightDtype(Fact):
-    """Dtype of a layer's weights, and the entry point in which it is known."""
+    """Dtype of a layer's weights, and the entry point with this knowledge."""
 
     dtype: str
     entry_point: int

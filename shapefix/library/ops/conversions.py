@@ -138,7 +138,7 @@ def _target(call: Call, tensor: TensorValue) -> _Target:
 
 
 def moved_and_converted(call: Call, tensor: TensorValue, target: _Target) -> TensorValue:
-    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which."""
+    """Convert and move the tensor: the result is the tensor itself, a copy, or undecided."""
     dtype, device, known = target.dtype, target.device, target.known
     changes = [
         _differs(tensor.dtype, dtype) if target.converts else False,
@@ -161,7 +161,7 @@ def moved_and_converted(call: Call, tensor: TensorValue, target: _Target) -> Ten
 
 
 def _same_if(call: Call, target: _Target, converts: bool | None, moves: bool | None) -> str:
-    """What must hold for `.to(…)` to return the tensor itself; empty if that is unlikely.
+    """Condition for `.to(…)` to return the tensor itself; empty if that is unlikely.
 
     converts is whether the dtype changes, moves whether the device does, None if unknown.
     """

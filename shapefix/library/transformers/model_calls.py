@@ -78,7 +78,7 @@ def signature_of(ev: Evaluator, model: Value) -> CallSignature | None:
 
 
 def _of_transformers(ev: Evaluator, name: str, made_with: str | None = None) -> CallSignature | None:
-    """Signature of a head of transformers, in the version that the project uses."""
+    """Signature of a head of transformers, in the project's version."""
     version = ev.versions.get("transformers")
     last = name.rpartition(".")[2]
     if not last.startswith("Auto"):
