@@ -108,7 +108,7 @@ def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
 
 
 def _refuses(ev: Evaluator, function: Value, arguments: Arguments, node: cst.Call) -> bool:
-    """Note a call that certainly ends in a TypeError: the rest of the block is dead."""
+    """Note a call with a certain TypeError: the rest of the block is dead."""
     if any(argument.star for argument in node.args) or ev.frame.scope.comprehension:
         return False
     if isinstance(ev.function, cst.Lambda):
