@@ -15,7 +15,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
 
 
-class Role(StrEnum):
+class LostKind(StrEnum):
     """Use of a value in a training script."""
 
     DATASET = "dataset"
@@ -31,7 +31,7 @@ class ValueLost(Event):
     loader or a trainer, or the model that gets a batch.
     """
 
-    role: Role
+    kind: LostKind
     user: str
     origin: Place | None
 
@@ -41,7 +41,7 @@ def note_dataset(ev: Evaluator, place: Place, user: str, dataset: Value | None, 
     if isinstance(dataset, Constant) or not _is_lost(sample):
         return
     made = dataset.place if isinstance(dataset, LibraryObject) else None
-    _note(ev, place, Role.DATASET, user, made or _origin(dataset) or _origin(sample))
+    _note(ev, place, LostKind.DATASET, user, made or _origin(dataset) or _origin(sample))
 
 
 def note_batch(ev: Evaluator, place: Place, given: tuple[Value, ...]) -> None:
@@ -49,7 +49,13 @@ def note_batch(ev: Evaluator, place: Place, given: tuple[Value, ...]) -> None:
     inside = any(isinstance(node, cst.FunctionDef) and node.name.value == "forward" for node in ev.running)
     if given and not inside and any(frame.loops for frame in ev.frames) and all(map(_is_lost, given)):
         called = place.node.func if isinstance(place.node, cst.Call) else place.node
-        _note(ev, place, Role.BATCH, place.module.code(called), next(filter(None, map(_origin, given)), None))
+        _note(
+            ev,
+            place,
+            LostKind.BATCH,
+            place.module.code(called),
+            next(filter(None, map(_origin, given)), None),
+        )
 
 
 @hooks.call_unknown
@@ -57,13 +63,13 @@ def note_model(ev: Evaluator, function: Value, node: cst.CSTNode) -> None:
     """Report a call of an unknown value in a loop if the code has read its parameters before."""
     is_model = isinstance(function, Unknown) and "parameters" in function.attributes
     if is_model and any(frame.loops for frame in ev.frames):
-        _note(ev, ev.place(node), Role.MODEL, "", _origin(function))
+        _note(ev, ev.place(node), LostKind.MODEL, "", _origin(function))
 
 
-def _note(ev: Evaluator, place: Place, role: Role, user: str, origin: Place | None) -> None:
+def _note(ev: Evaluator, place: Place, kind: LostKind, user: str, origin: Place | None) -> None:
     # The arguments of a function without known callers are unknown by nature.
     if not ev.entry_point:
-        ev.emit(ValueLost(place, ev.calls, role, user, origin))
+        ev.emit(ValueLost(place, ev.calls, kind, user, origin))
 
 
 def _is_lost(value: Value | None) -> bool:

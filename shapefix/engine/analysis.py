@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span, Unchecked
+from shapefix.engine.demos import demo_mismatches, training_script
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
 from shapefix.engine.unchecked import unchecked_places
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Revealed
+from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.program import run_program
 from shapefix.sources.gpu_use import GpuUse
 from shapefix.sources.project import PathProbes, Project
@@ -69,6 +70,8 @@ class FileAnalyzer:
         transformers_version: str | None = None,
     ) -> None:
         self._rules = rules
+        self._project = project
+        self._read = read
         self._gpu_use = GpuUse(project, read)
         self._modules = ProjectModules(project, read, transformers_version)
 
@@ -110,7 +113,18 @@ class FileAnalyzer:
                 probes.found.add(user)
             return user is not None
 
-        run = CheckContext(ev.events, ev.symbol_names, uses_gpu, ev.loops_to)
+        events: Sequence[Event] = ev.events
+        demo = demo_mismatches(events, path)
+        if demo:
+            script = training_script(self._project, path, self._read)
+            if script is None:
+                # Any file of the project may change this.
+                is_cacheable = False
+            else:
+                # The run of the script reports what is wrong for it, too.
+                probes.found.add(script)
+                events = [event for event in events if event not in demo]
+        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):

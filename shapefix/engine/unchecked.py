@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Unchecked
-from shapefix.domains.lost_values import Role, ValueLost
+from shapefix.domains.lost_values import LostKind, ValueLost
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
@@ -33,14 +33,14 @@ def unchecked_places(path: str, ev: Evaluator) -> Iterator[Unchecked]:
 
 def _lost(events: Iterable[Event]) -> Iterator[Unchecked]:
     lost = [event for event in events if isinstance(event, ValueLost)]
-    datasets = [event for event in lost if event.role is Role.DATASET]
-    causes: set[tuple[Role, object, object]] = set()
+    datasets = [event for event in lost if event.kind is LostKind.DATASET]
+    causes: set[tuple[LostKind, object, object]] = set()
     for event in lost:
-        if event.role is Role.BATCH and datasets:
+        if event.kind is LostKind.BATCH and datasets:
             # The batches are unknown because their dataset is.
             continue
         cause = event.origin or event.place
-        key = (event.role, cause.module.path, cause.node)
+        key = (event.kind, cause.module.path, cause.node)
         if key not in causes:
             causes.add(key)
             yield _explain(event, cause)
@@ -48,16 +48,16 @@ def _lost(events: Iterable[Event]) -> Iterator[Unchecked]:
 
 def _explain(event: ValueLost, cause: Place) -> Unchecked:
     source = "" if event.origin is None else f" from {_called(event.origin)}"
-    match event.role:
-        case Role.DATASET:
+    match event.kind:
+        case LostKind.DATASET:
             dataset = f"dataset{source}" if source else f"dataset of this `{event.user}`"
             what = f"the {dataset} is unknown, so its batches were not checked"
-        case Role.MODEL:
+        case LostKind.MODEL:
             what = f"the model{source or ' called here'} is unknown, so its calls were not checked"
-        case Role.BATCH:
+        case LostKind.BATCH:
             user = f"`{abbreviate(event.user, _LONGEST_CODE)}`"
             what = f"the batch{source} passed to {user} is unknown, so that call was not checked"
-    return _at(cause, what, event.role)
+    return _at(cause, what, event.kind)
 
 
 def _called(origin: Place) -> str:

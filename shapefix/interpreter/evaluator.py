@@ -202,6 +202,10 @@ class Evaluator:
         self.unfollowed = 0
         """Number of calls so far with possible changes to any object of other code."""
         self.silenced = 0
+        self.refused = False
+        """Whether the running statement has made a call that certainly ends in a TypeError."""
+        self.refusals = 0
+        """Number of such calls so far."""
         self.type_checked: dict[int, Value] = {}
         """Values tested by undecided `isinstance`-like checks, by id."""
         self.caught: list[frozenset[str]] = []
@@ -298,7 +302,11 @@ class Evaluator:
         """Run one statement, and return its way of ending."""
         self.steps += 1
         handler = STATEMENTS.get(type(node))
-        return handler(self, node) if handler is not None else Flow.FALLS_THROUGH
+        end = handler(self, node) if handler is not None else Flow.FALLS_THROUGH
+        if self.refused:
+            self.refused = False
+            return Flow.LEAVES
+        return end
 
     def run(self, block: cst.BaseSuite | cst.Module) -> Flow:
         """Run a block; statements after a return, raise, break or continue in it are dead and not run."""

@@ -179,7 +179,9 @@ def boolean(ev: Evaluator, node: cst.BooleanOperation) -> Value:
         return ev.evaluate(node.right)
     ev.journal.begin()
     ev.frame.tests.append(node.left)
+    refused = ev.refused
     right = ev.evaluate(node.right)
+    ev.refused = refused
     ev.frame.tests.pop()
     ev.journal.apply([UNCHANGED, ev.journal.undo()])
     joined: Value = join(left, right)
@@ -244,12 +246,14 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
     if known is not None:
         return ev.evaluate(node.body if known else node.orelse)
     ev.frame.tests.append(node.test)
+    refused = ev.refused
     ev.journal.begin()
     first = ev.evaluate(node.body)
     one = ev.journal.undo()
     ev.journal.begin()
     second = ev.evaluate(node.orelse)
     other = ev.journal.undo()
+    ev.refused = refused
     ev.frame.tests.pop()
     ev.journal.apply([one, other])
     for hook in hooks.choose:

@@ -11,6 +11,7 @@ from shapefix.interpreter.functions import run_uncalled
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
+from shapefix.interpreter.refused_calls import run_top_level
 from shapefix.interpreter.trees import tree_of
 from shapefix.interpreter.values import Binding, ClassValue, Constant, FunctionValue, InstanceValue, Unknown
 
@@ -37,7 +38,7 @@ def run_program(
     frame = Frame(module, scope)
     ev.frames.append(frame)
     try:
-        ev.run(module.tree)
+        run_top_level(ev, module)
         # Functions without known callers share the rest of a smaller allowance.
         budget = ev.steps + uncalled_allowance
         for names in (first, None):

@@ -1,0 +1,75 @@
+"""Demos in the files of a library: no evidence for the devices of its callers."""
+
+# Paths are plain strings here, as in sources.
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from shapefix.checks.support.syntax import enclosing_function
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.training import Backward
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+from shapefix.sources.gpu_use import uses_gpu
+from shapefix.sources.importers import MOST_SEARCHED, importers
+from shapefix.sources.project import Project
+from shapefix.sources.relevance import mentions_training
+from shapefix.sources.text import SourceText, Unreadable
+
+_OTHER_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
+
+
+def demo_mismatches(events: Sequence[Event], path: str) -> frozenset[Event]:
+    """Return the mismatches of devices below the top level of a file without training."""
+    if any(isinstance(event, Backward) for event in events):
+        return frozenset()
+    return frozenset(
+        event
+        for event in events
+        if isinstance(event, DeviceMismatch) and event.place.module.path == path and _is_from_demo(event)
+    )
+
+
+def _is_from_demo(event: DeviceMismatch) -> bool:
+    """Whether the first call is at the top level of the event's file, the event in a function."""
+    if not event.calls or event.calls[0].module is not event.place.module:
+        return False
+    return not _has_function(event.calls[0]) and _has_function(event.place)
+
+
+def _has_function(place: Place) -> bool:
+    return enclosing_function(place) is not None
+
+
+def training_script(project: Project, path: str, read: Callable[[str], SourceText]) -> str | None:
+    """Return an importer of the file with a training or evaluation on a GPU.
+
+    Its own run shows whether it calls the functions of the file on one device.
+    """
+
+    def data(each: str) -> bytes | None:
+        try:
+            return read(each).text.encode("utf-8", "replace")
+        except Unreadable:
+            return None
+
+    for each in importers(project, (path,), _files(project.root), data):
+        found = data(each)
+        if found is not None and mentions_training(found) and uses_gpu(found.decode("utf-8", "replace")):
+            return each
+    return None
+
+
+def _files(root: str) -> Iterator[str]:
+    count = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
+        for name in sorted(names):
+            count += 1
+            if count > MOST_SEARCHED:
+                return
+            if name.endswith(".py"):
+                yield os.path.join(folder, name)

@@ -1,0 +1,69 @@
+"""Calls of project functions with a certain TypeError, and the dead code after them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import libcst as cst
+
+from shapefix.interpreter.classes import is_closed, member
+from shapefix.interpreter.evaluator import Evaluator, Flow
+from shapefix.interpreter.modules import Module
+from shapefix.interpreter.records import fields_of_record
+from shapefix.interpreter.values import Binding, ClassValue, FunctionValue, Value
+
+_DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
+
+
+def is_refused(function: Value, positional: Sequence[Value], keywords: Collection[str]) -> bool:
+    """Check for a wrong keyword, a missing argument or an additional one."""
+    if isinstance(function, FunctionValue):
+        if function.owner is not None:
+            return False
+        return _cannot_bind(function, len(positional), keywords)
+    if isinstance(function, ClassValue):
+        init = _own_init(function)
+        return init is not None and _cannot_bind(init, len(positional) + 1, keywords)
+    return False
+
+
+def _own_init(cls: ClassValue) -> FunctionValue | None:
+    """`__init__` of a class, if it certainly makes the objects."""
+    init = member(cls, "__init__")
+    if not isinstance(init, FunctionValue) or fields_of_record(cls) is not None:
+        return None
+    if cls.node.decorators or cls.node.keywords or member(cls, "__new__") is not None:
+        return None
+    return init if is_closed(cls) or cls.fields.get("__init__") is init else None
+
+
+def _cannot_bind(function: FunctionValue, positional: int, keywords: Collection[str]) -> bool:
+    node = function.node
+    if function.binding is Binding.UNKNOWN or not isinstance(node, cst.FunctionDef):
+        return False
+    params = node.params
+    ordered = [param.name.value for param in (*params.posonly_params, *params.params)]
+    named = {*ordered, *(param.name.value for param in params.kwonly_params)}
+    if params.star_kwarg is None and not named.issuperset(keywords):
+        return True
+    if positional > len(ordered) and not isinstance(params.star_arg, cst.Param):
+        return True
+    if not set(ordered[:positional]).isdisjoint(keywords):
+        return True
+    given = {*ordered[:positional], *keywords}
+    every = (*params.posonly_params, *params.params, *params.kwonly_params)
+    return any(param.default is None and param.name.value not in given for param in every)
+
+
+def run_top_level(ev: Evaluator, module: Module) -> None:
+    """Run the top level of a file; after a refused call, only definitions and imports."""
+    is_dead = False
+    for statement in module.tree.body:
+        for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else (statement,):
+            if is_dead and not isinstance(part, _DEFINITIONS):
+                continue
+            refused = ev.refusals
+            if ev.execute(part) is Flow.LEAVES:
+                if ev.refusals == refused:
+                    return
+                is_dead = True
