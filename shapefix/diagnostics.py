@@ -103,7 +103,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """The exception of the run: its type, and the words of its message that people search for.
+    """The exception of the run: its type, and searchable words of its message.
 
     at_first_batch is whether the first batch of a loop is certain to raise it.
     """
@@ -245,7 +245,7 @@ class Diagnostic:
 
     @property
     def failing(self) -> Span:
-        """The place that raises or computes the wrong result; that of the finding if no step says so."""
+        """The place of the failure, the last one with this role; the finding's own without one."""
         steps = [step.span for step in self.evidence if step.role is Role.FAILURE]
         return steps[-1] if steps else self.span
 
@@ -284,7 +284,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Unchecked:
-    """A place, or a file, that could not be checked, and the reason; row and column where a place is known.
+    """An unchecked place or file, and the reason; row and column of a known place.
 
     kind groups those with one reason.
     """

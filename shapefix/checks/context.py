@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,9 +20,10 @@ from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.ops import Op
+from shapefix.tensors.options import by_default
 from shapefix.tensors.polynomials import ONE, Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import OpaqueStride, SizeOf, Symbol
+from shapefix.tensors.symbols import BatchSize, OpaqueStride, SizeOf, Symbol
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,16 @@ class CheckContext:
         named = substitute(size, self.symbol_names)
         strides = [symbol for symbol in named.symbols if isinstance(symbol, OpaqueStride)]
         return named.text({symbol: f"stride({symbol.name.removeprefix('stride')})" for symbol in strides})
+
+    def concrete(self, size: Size) -> str:
+        """Return a size as in a full batch, with the default of each command-line option: 64."""
+        known: dict[Symbol, int | Size] = {}
+        for symbol in every_symbol(size):
+            if isinstance(symbol, BatchSize):
+                known[symbol] = symbol.full
+        with suppress(ZeroDivisionError):
+            size = by_default(substitute(size, known))
+        return self.text(size)
 
     def qualified(self, size: Size) -> str:
         """Return a size like text, with the tensor of an unknown size: `f(x).size(0)`, not `size(0)`."""

@@ -91,7 +91,7 @@ def shared_options(command: Command) -> Command:
             "--verbose",
             "-v",
             is_flag=True,
-            help="Show the number of checked files, and every place that could not be checked.",
+            help="Show all findings with every step, the number of checked files, and what was not checked.",
         ),
         click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only."),
         color_option,

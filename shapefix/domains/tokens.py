@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -15,7 +15,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_integers
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
+from shapefix.interpreter.tensor_values import START, LabelMask, LayoutStep, TensorValue, TokenRow, tensor_row
 from shapefix.interpreter.values import (
     Constant,
     Integer,
@@ -26,6 +26,7 @@ from shapefix.interpreter.values import (
     as_size,
     facts_of,
 )
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, SpecialId, Symbol, TokenId
 
@@ -38,14 +39,14 @@ class SpecialIds(Fact):
 
 
 def special_id(tokenizer: Value, token: Value) -> Value | None:
-    """Id of a special token that the code has read; None for others."""
+    """Id of a special token read by the code; None for others."""
     ids = facts_of(tokenizer).known(SpecialIds)
     return None if ids is None else ids.by_token.get(token)
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Fact):
-    """Name of the checkpoint that a model or a tokenizer was loaded from."""
+    """Name of the checkpoint of a loaded model or tokenizer."""
 
     name: Value
 
@@ -229,9 +230,47 @@ class TokensWithoutRow(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokensCompared(Event):
-    """Cross entropy over all targets other than -100, without weights."""
+    """Cross entropy over all targets other than -100, without weights.
+
+    from_inputs is whether the scores are certainly computed from the same ids as the targets.
+    """
 
     targets: TensorValue
+    from_inputs: bool
+
+
+@dataclass(eq=False, slots=True)
+class ModelInputs:
+    """State of the ids passed to models."""
+
+    rows: dict[cst.CSTNode, tuple[TokenRow, ...]] = field(default_factory=dict)
+    """Rows among the arguments of a call, by the call."""
+
+
+def note_inputs(ev: Evaluator, node: cst.CSTNode, arguments: Iterable[Value]) -> None:
+    """Record the rows of ids among the arguments of a model's call."""
+    rows = tuple(row for row in map(row_of, arguments) if row is not None)
+    if rows:
+        ev.state[ModelInputs].rows[node] = rows
+
+
+def is_computed_from(ev: Evaluator, scores: TensorValue, ids: TensorValue) -> bool:
+    """Check whether scores are certainly computed from the ids in a tensor, or in a slice of them."""
+    inputs = ev.state[ModelInputs].rows
+    row = row_of(ids)
+    tokenized = {step for step in _steps(ids) if step.op is Op.TOKENIZE}
+    return any(
+        step in tokenized or any(is_same(row, each) for each in inputs.get(step.place.node, ()))
+        for step in _steps(scores)
+    )
+
+
+def _steps(tensor: TensorValue) -> Iterator[LayoutStep]:
+    """Steps in the computation of a tensor, latest first."""
+    step = tensor.origin
+    while step is not None:
+        yield step
+        step = step.source or step.before
 
 
 @join_integers

@@ -177,8 +177,9 @@ class _TryRun:
         self._handlers: list[ExceptClause] = []
         self._parts.append([])
 
-    def end_body(self, hidden: tuple[Event, ...]) -> None:
+    def end_body(self, hidden: tuple[Event, ...]) -> bool:
         self._steps, self._hidden = self._parts.pop(), hidden
+        return bool(self._steps)
 
     def begin_handler(self) -> None:
         self._parts.append([])

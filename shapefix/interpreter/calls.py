@@ -12,6 +12,7 @@ from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.expected_errors import skip_expected
 from shapefix.interpreter.functions import invalidate, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
@@ -95,6 +96,8 @@ def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
     """Evaluate a call expression."""
     function = ev.evaluate(node.func)
     arguments = evaluate_arguments(ev, node)
+    if isinstance(function, (Unknown, Reference)):
+        skip_expected(ev, node)
     return call_value(ev, function, arguments, node)
 
 

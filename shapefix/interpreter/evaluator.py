@@ -278,7 +278,7 @@ class Evaluator:
                 self.loops_to[event] = loops
 
     def _certain_loops(self) -> Iterator[Loop]:
-        """Yield the open loops whose first pass is certain to reach this place, innermost first."""
+        """Yield the open loops with a first pass certain to reach this place, innermost first."""
         for frame in reversed(self.frames):
             tests, exits = len(frame.tests), len(frame.exits)
             for loop in reversed(frame.loops):

@@ -33,6 +33,7 @@ from shapefix.interpreter.values import (
     FunctionValue,
     IntegerLiteral,
     Scope,
+    TypeOf,
     Unknown,
     Value,
 )
@@ -201,6 +202,8 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
                 known = is_none(left)
             elif isinstance(left, Constant) and isinstance(right, Constant):
                 known = left.value is right.value
+            elif isinstance(left, TypeOf) or isinstance(right, TypeOf):
+                known = equal(left, right)
             else:
                 known = None
             if isinstance(target.operator, cst.IsNot) and known is not None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 
 class Fact:
-    """Base of the facts: small frozen dataclasses, which domains and the library attach to objects."""
+    """Base of the facts: small frozen dataclasses, attached to objects by domains and the library."""
 
     __slots__ = ()
 
@@ -15,7 +15,7 @@ Known = TypeVar("Known", bound=Fact)
 
 
 class Facts(dict[type[Fact], Any]):
-    """Facts of one object by their class; None for a fact that is no longer known.
+    """Facts of one object by their class; None for an invalidated fact.
 
     Written by `ev.journal.write(value.facts, Frozen, Frozen())`, so that branches are undone and joined.
     """
@@ -26,6 +26,6 @@ class Facts(dict[type[Fact], Any]):
         return cls((type(fact), fact) for fact in facts)
 
     def known(self, kind: type[Known]) -> Known | None:
-        """Fact of this class; None if there is none, or if it is no longer known."""
+        """Fact of this class; None without one, or if it is no longer known."""
         fact: Known | None = self.get(kind)
         return fact

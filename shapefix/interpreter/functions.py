@@ -19,6 +19,7 @@ from shapefix.interpreter.values import (
     FunctionValue,
     InstanceValue,
     LibraryObject,
+    ModulePart,
     Scope,
     Unknown,
     Value,
@@ -222,7 +223,7 @@ def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
         if isinstance(value, ListValue):
             if value.length is not None:
                 ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
-        elif isinstance(value, (InstanceValue, LibraryObject, DictValue)):
+        elif isinstance(value, (InstanceValue, LibraryObject, DictValue, ModulePart)):
             for hook in hooks.escape:
                 hook(ev, value)
 

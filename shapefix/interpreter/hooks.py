@@ -27,8 +27,11 @@ Exit = Callable[[], None]
 class TryListener(Protocol):
     """Notes of one `try` statement while it runs: its body, then each handler."""
 
-    def end_body(self, hidden: tuple[Event, ...]) -> None:
-        """End the body; hidden are the events of the body and of its calls."""
+    def end_body(self, hidden: tuple[Event, ...]) -> bool:
+        """End the body, and return whether its errors matter even if the handlers print them.
+
+        hidden are the events of the body and of its calls.
+        """
 
     def begin_handler(self) -> None:
         """Begin the body of a handler."""

@@ -20,13 +20,14 @@ from shapefix.tensors.errors import (
     WrongRank,
 )
 from shapefix.tensors.layout import contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size, every_symbol, product
 from shapefix.tensors.symbols import Symbol
 
 
 @dataclass(eq=False, slots=True)
 class AssumedRanks:
-    """Ranks that are only likely: an operation takes unbatched inputs as well, or more dimensions."""
+    """Likely ranks: an operation takes unbatched inputs as well, or more dimensions."""
 
     firsts: set[Symbol] = field(default_factory=set)
     """Sizes of the first dimension of these tensors, where they are symbols."""
@@ -76,16 +77,30 @@ def _has(firsts: set[Symbol], size: Size) -> bool:
     return not firsts.isdisjoint(every_symbol(size))
 
 
+_STATED = frozenset({Op.VIEW, Op.RESHAPE, Op.REARRANGE})
+"""Operations with results of a rank that the code states."""
+
+
 def _is_assumed(firsts: set[Symbol], tensor: TensorValue) -> bool:
     """Check whether the rank of a tensor follows from an assumed one."""
-    if tensor.layout is not None and any(_has(firsts, size) for size in tensor.layout.sizes):
-        return True
     step: LayoutStep | None = tensor.origin
+    if step is None:
+        return tensor.layout is not None and any(_has(firsts, size) for size in tensor.layout.sizes)
     while step is not None:
+        if step.op in _STATED or _is_number(step):
+            return False
         if step.layout is not None and any(_has(firsts, size) for size in step.layout.sizes):
             return True
         step = step.source or step.before
     return False
+
+
+def _is_number(step: LayoutStep) -> bool:
+    """Check for the reduction of all elements to one number."""
+    if step.layout is None or step.layout.rank:
+        return False
+    source = step.source.layout if step.source is not None else None
+    return step.op is Op.LOSS or (step.op is Op.REDUCTION and source is not None and source.rank > 1)
 
 
 def name_size(ev: Evaluator, value: Value, name: str) -> None:

@@ -16,6 +16,7 @@ from shapefix.interpreter.values import (
     Number,
     Reference,
     Text,
+    TypeOf,
     Value,
 )
 from shapefix.tensors.bounds import same
@@ -80,6 +81,22 @@ def equal(left: Value, right: Value) -> bool | None:
         return None if None in verdicts else True
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return True
+    if isinstance(left, TypeOf):
+        return _is_type(left.value, right)
+    return _is_type(right.value, left) if isinstance(right, TypeOf) else None
+
+
+def _is_type(value: Value, kind: Value) -> bool | None:
+    """Check whether the type of a value is exactly kind; None if unknown."""
+    name = kind.name if isinstance(kind, Reference) else ""
+    if isinstance(kind, ClassValue) or name.startswith("builtins."):
+        if isinstance(value, TensorValue) and value.certain:
+            return False
+        if isinstance(value, Constant):
+            return name == f"builtins.{type(value.value).__name__}"
+    if isinstance(kind, ClassValue) and isinstance(value, InstanceValue):
+        # An object of unknown origin may be of a derived class.
+        return value.cls is kind if not value.open else None
     return None
 
 

@@ -79,14 +79,40 @@ def unfollowed(place: Place) -> Unknown:
     return value
 
 
-class Parameter(Unknown):
-    """Any parameter of these modules."""
+class TypeOf(Unknown):
+    """Result of `type(value)`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        super().__init__()
+        self.value = value
+
+
+class ModulePart(Unknown):
+    """Any module below these modules, one of their buffers, or an attribute of one."""
 
     __slots__ = ("modules",)
 
-    def __init__(self, modules: frozenset[Value]) -> None:
-        super().__init__("parameter")
+    def __init__(self, modules: frozenset[Value], hint: str = "") -> None:
+        super().__init__(hint)
         self.modules = modules
+
+    def attribute(self, name: str) -> Value:
+        found = self.attributes.get(name)
+        if found is None:
+            hint = f"{self.hint}.{name}" if self.hint else name
+            found = self.attributes[name] = ModulePart(self.modules, hint)
+        return found
+
+
+class Parameter(ModulePart):
+    """Any parameter of these modules."""
+
+    __slots__ = ()
+
+    def __init__(self, modules: frozenset[Value]) -> None:
+        super().__init__(modules, "parameter")
 
 
 class Constant(Value):

@@ -37,7 +37,7 @@ def _given(call: Call) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDevice(Fact):
-    """Device of all objects that an accelerator prepares."""
+    """Device of all objects prepared by an accelerator."""
 
     device: Device
 

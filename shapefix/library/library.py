@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 
 import shapefix.library
 from shapefix.domains.gradients import NO_GRAD
+from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
+from shapefix.library.nn.module import MODULE
 from shapefix.library.optim import scalers
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
 from shapefix.library.transformers import models, tokenizers
@@ -122,6 +125,19 @@ def kind_of(name: str) -> str | None:
     return models.kind_of(name) or tokenizers.kind_of(name)
 
 
+def unbound(handler: Handler) -> Handler:
+    """Handler of a method called through its class: `nn.Module.half(net)`."""
+
+    def call_unbound(call: Call) -> Value:
+        if call.receiver is not None or not call.arguments.positional:
+            return handler(call)
+        receiver, *positional = call.arguments.positional
+        arguments = replace(call.arguments, positional=positional)
+        return handler(Call(call.ev, call.name, call.place, arguments, receiver))
+
+    return call_unbound
+
+
 class TorchLibrary:
     """Answers the interpreter's questions from the registered tables."""
 
@@ -135,7 +151,8 @@ class TorchLibrary:
             found = FUNCTIONS.get(kind_of(name) or f"{kind}.{last}")
             if found is not None:
                 return found
-        return lookup_method(kind, last) if kind in BASES else None
+        found = lookup_method(kind, last) if kind in BASES else None
+        return unbound(found) if found is not None and kind == MODULE else found
 
     def method(self, kind: str, name: str) -> Handler | None:
         return lookup_method(kind_of(kind) or kind, name)

@@ -14,7 +14,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Signatures of one package by qualified name, and the version that they were read from."""
+    """Signatures of one package by qualified name, and the version of the package."""
 
     version: str
     signatures: Mapping[str, str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -48,8 +49,8 @@ def repair(text: str, analyze: Analyze, allowed: Allowed, rounds: int = 20) -> R
     analyze maps a text to its findings, all in the one file. allowed decides about the first fix of a
     finding; display fixes are never applied. A round is kept only if its text parses and is new, if no
     repaired finding is reported again at its place, and if each code is reported less often, by one for each
-    finding repaired. Where a round fails, its fixes are tried one by one, and those that fail alone are
-    rejected.
+    finding repaired, and if no new finding is about a number that it changed. Where a round fails, its fixes
+    are tried one by one, and those that fail alone are rejected.
 
     Raises the exceptions of analyze on text itself.
     """
@@ -151,7 +152,29 @@ def _attempt(state: _State, chosen: list[_Candidate], analyze: Analyze) -> _Stat
     for code, count in repaired.items():
         if now[code] > before[code] - count:
             return f"{code} would be reported at another place instead"
+    if any(_is_contradicted(state, fix, findings) for _, fix in chosen):
+        return "another layer needs the old size"
     return _State(text, findings, state.seen | {text})
+
+
+def _is_contradicted(state: _State, fix: Fix, findings: Sequence[Diagnostic]) -> bool:
+    """Whether a fix changes a number, and a new finding is about the old number and the new one.
+
+    Another layer then needs the old size.
+    """
+    rows = RowOffsets.of(state.text)
+    known = {finding.message for finding in state.findings}
+    for edit in fix.edits:
+        start, end = rows.stretch(edit.span)
+        sizes = {state.text[start:end], edit.content}
+        if len(sizes) == 2 and all(map(str.isdigit, sizes)):
+            new = (finding.message for finding in findings if finding.message not in known)
+            if any(sizes <= set(_NUMBER.findall(message)) for message in new):
+                return True
+    return False
+
+
+_NUMBER = re.compile(r"\b\d+\b")
 
 
 class _Places:

@@ -26,7 +26,7 @@ class FoldedFinding:
 
     @property
     def consequences(self) -> tuple[Diagnostic, ...]:
-        """The findings of other rules that have the same cause."""
+        """The findings of other rules with the same cause."""
         return tuple(each for each in self.others if each.code != self.first.code)
 
 
@@ -72,7 +72,7 @@ def _key(finding: Diagnostic, named: Mapping[Cause, Diagnostic]) -> _Key:
 
 
 def _copied(finding: Diagnostic, sources: Callable[[str], str | None]) -> object:
-    """Return what the copies of a mistake have in common; for unknown text, the finding itself."""
+    """Return a key equal for all copies of a mistake; for unknown text, the finding itself."""
     rows: list[str] = []
     for span in (finding.span, *(step.span for step in finding.evidence)):
         text = sources(span.path)

@@ -123,7 +123,7 @@ def _remarks(events: Iterable[Event], run: CheckContext, rules: frozenset[str]) 
     for event in events:
         found = list(findings(run, rules, [event]))
         said += [
-            Remark(each.severity.value, each.message, each.code)
+            Remark(each.severity.value, each.text, each.code)
             for each in found
             if each.severity is not Severity.INFO
         ]

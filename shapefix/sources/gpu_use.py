@@ -1,4 +1,4 @@
-"""Find out whether a project uses a GPU: code that moves to a device, or a library that does."""
+"""Find out whether a project uses a GPU: moves to a device, by the code or by a library."""
 
 # Paths are plain strings here, as in the other modules that list folders.
 # ruff: noqa: PTH118
@@ -52,7 +52,7 @@ _NAMES = ("device", "dev", "gpu", "rank")
 
 
 def uses_gpu(text: str) -> bool:
-    """Check whether code moves something to a device other than the CPU, or uses a library that does."""
+    """Check whether code, or a library used by it, moves something to a device other than the CPU."""
     if _WORDS.search(text) is None:
         return False
     try:
@@ -65,7 +65,7 @@ def uses_gpu(text: str) -> bool:
 
 
 def _only_the_cpu(nodes: list[ast.AST]) -> frozenset[str]:
-    """Names that the code binds to the CPU and to nothing else."""
+    """Names bound by the code to the CPU and to nothing else."""
     found: dict[str, bool] = {}
     for node in nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -118,7 +118,7 @@ def _is_use(node: ast.AST, on_cpu: frozenset[str]) -> bool:
 
 
 def _is_device(node: ast.expr, on_cpu: frozenset[str]) -> bool:
-    """Check for a device that the code chooses, other than the CPU; `x.device` follows another tensor."""
+    """Check for a device chosen by the code, other than the CPU; `x.device` follows another tensor."""
     match node:
         case ast.Constant(value=value):
             return type(value) is int or (isinstance(value, str) and value.partition(":")[0] in _GPUS)
@@ -144,9 +144,9 @@ class GpuUse:
     _is_known: bool = False
 
     def file(self) -> str | None:
-        """Return a file of the project that uses a GPU; None if there is none.
+        """Return a file of the project with uses of a GPU; None without one.
 
-        In a project of many files any file stands for those that are not read.
+        In a project of too many files, the first one that is not read counts as one that does.
         """
         if not self._is_known:
             self._found = next((path for path, is_use in self._files() if is_use), None)

@@ -21,7 +21,7 @@ def provably_differ(one: int | Size, two: int | Size) -> bool:
         # A computed size that can only be 0 or less comes from a number that was never an integer.
         return False
     if verdict is None and options_in(one, two):
-        verdict = same(_by_default(one), _by_default(two))
+        verdict = same(by_default(one), by_default(two))
     return verdict is False
 
 
@@ -36,7 +36,8 @@ def needed_defaults(one: int | Size, two: int | Size) -> tuple[CommandLineOption
     return () if same(one, two) is False else options_in(one, two)
 
 
-def _by_default(size: int | Size) -> Size:
+def by_default(size: int | Size) -> Size:
+    """Return a size with the defaults of the command-line options in it."""
     try:
         return substitute(Size.of(size), {option: option.default for option in options_in(size)})
     except ZeroDivisionError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from checking import Check
 
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Cause, Diagnostic
 
 if TYPE_CHECKING:
     import torch
@@ -46,6 +46,15 @@ def test_fires_for_a_model_that_is_known(check: Check) -> None:
     (finding,) = found(check, FUNCTION + "evaluate(Net(), load())")
     assert "`scores` keeps every batch's activations" in finding.message
     assert [fix.edits[0].content for fix in finding.fixes] == ["@torch.no_grad()\n"]
+
+
+def test_two_calls_in_a_loop_need_one_repair(check: Check) -> None:
+    twice = FUNCTION.replace(
+        "scores.append(model(inputs))", "scores.append(model(inputs))\n        scores.append(model(-inputs))"
+    )
+    first, second = found(check, twice + "evaluate(Net(), load())")
+    assert first.follows is None
+    assert second.follows == Cause("SF702", first.span)
 
 
 SILENT = {

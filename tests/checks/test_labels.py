@@ -301,3 +301,27 @@ def test_labels_that_lose_something(name: str, check: Check) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_labels_that_are_right(name: str, check: Check) -> None:
     assert codes(KEPT[name], check) == []
+
+
+RAGGED_AND_SHARED = """
+def f(e):
+    out = tokenizer(e["instruction"], truncation=True)
+    out["labels"] = out["input_ids"]
+    out["labels"][0] = -100
+    return out
+
+collated(f)
+"""
+
+
+def test_shared_rows_are_reported_once_the_labels_are_padded(check: Check) -> None:
+    def reported(text: str) -> list[str]:
+        found = check(text, ("SF201", "SF301"))
+        return [d.code for d in found]
+
+    text = HEAD + RAGGED_AND_SHARED
+    assert reported(text) == ["SF301"]
+    padded = text.replace(
+        "DataCollatorForLanguageModeling(tokenizer, mlm=False)", "DataCollatorForSeq2Seq(tokenizer)"
+    )
+    assert reported(padded) == ["SF201"]

@@ -193,3 +193,40 @@ def test_one_line_that_is_tried_for_a_runtime_error_hides_and_is_not_reported_it
     (diagnostic,) = check(textwrap.dedent(text))
     assert diagnostic.code == "SF801"
     assert diagnostic.message.endswith(": SF501 at line 9")
+
+
+@pytest.mark.parametrize(
+    ("handler", "verb"),
+    [
+        ("except Exception as e:\n    print(e)", "prints"),
+        ("except Exception:\n    traceback.print_exc()\n    optimizer.zero_grad()", "prints"),
+        ("except Exception as e:\n    logger.error('step %d failed: %s', step, e)\n    continue", "logs"),
+        ("except Exception as e:\n    warnings.warn(str(e))", "logs"),
+        (
+            "except Exception as e:\n    if 'memory' in str(e):\n        print('memory')\n    else:\n"
+            "        print(e)",
+            "prints",
+        ),
+        ("except Exception:\n    pass", None),
+        ("except Exception:\n    clean_up()", None),
+        ("except Exception as e:\n    if step % 10 == 0:\n        print(e)", None),
+        ("except Exception:\n    text = traceback.format_exc()", None),
+        ("except Exception:\n    unread += 1", "counts"),
+    ],
+)
+def test_the_message_says_whether_each_failure_leaves_a_trace(
+    handler: str, verb: str | None, check: Check
+) -> None:
+    (diagnostic,) = check(in_loop(handler), {"SF801"})
+    if verb is None:
+        assert "hides errors from" in diagnostic.message
+        assert diagnostic.message.endswith("every batch can fail silently")
+    else:
+        assert f"{verb} each failure and goes on: every batch can fail" in diagnostic.message
+
+
+def test_a_function_of_the_file_may_print(check: Check) -> None:
+    report = "\n\ndef report(error):\n    print('failed:', error)\n\n\nfor step"
+    text = in_loop("except Exception as e:\n    report(e)").replace("\n\nfor step", report)
+    (diagnostic,) = check(text, {"SF801"})
+    assert "prints each failure and goes on" in diagnostic.message

@@ -37,6 +37,39 @@ LAYERS = [
     ("nn.RMSNorm(4)", "2, 5"),
 ]
 
+OPERATIONS = [
+    "torch.randn(2, 3) @ torch.randn(4, 5)",
+    "torch.randn(2, 2, 3) @ torch.randn(4, 5)",
+    "torch.randn(2, 2, 3) @ torch.randn(2, 4, 5)",
+    "torch.randn(2, 3) @ torch.randn(2, 4, 5)",
+    "torch.mm(torch.randn(2, 3), torch.randn(4, 5))",
+    "torch.bmm(torch.randn(2, 2, 3), torch.randn(2, 4, 5))",
+    "torch.nn.functional.linear(torch.randn(2, 6, 3), torch.randn(5, 4))",
+    "torch.cat([torch.randn(2, 3), torch.randn(2, 4)])",
+    "torch.cat([torch.randn(2, 3), torch.randn(3, 4)], -1)",
+    "torch.cat([torch.randn(2, 3), torch.randn(2, 3, 4)])",
+    "torch.hstack([torch.randn(2, 3), torch.randn(3, 4)])",
+    "torch.stack([torch.randn(2, 3), torch.randn(2, 4)])",
+    "torch.randn(2, 3) + torch.randn(2, 4)",
+    "torch.randn(2, 4) - torch.randn(3)",
+    "torch.randn(2, 3) * torch.randn(4, 1, 5)",
+    "torch.randn(2, 3) == torch.randn(2, 4)",
+    "torch.pow(torch.randn(2, 3), torch.randn(2, 4))",
+    "torch.randn(2, 3).mul(torch.randn(4))",
+    "torch.randn(2, 3).view(4)",
+    "torch.randn(2, 3).view(-1, 4)",
+    "torch.randn(2, 3).reshape(-1, 4)",
+    "torch.randn(2, 3)[0, 0, 0]",
+    "nn.Embedding(3, 4)(torch.tensor([3]))",
+    "nn.CrossEntropyLoss()(torch.randn(3, 4), torch.zeros(2, dtype=torch.long))",
+    "nn.CrossEntropyLoss()(torch.randn(3, 4), torch.zeros(3, 1, dtype=torch.long))",
+    "torch.nn.functional.nll_loss(torch.randn(3, 4), torch.zeros(2, dtype=torch.long))",
+    "nn.BCEWithLogitsLoss()(torch.randn(3, 1), torch.zeros(3))",
+    "nn.BCELoss()(torch.rand(3, 1), torch.zeros(3))",
+    "nn.MSELoss()(torch.randn(3, 2), torch.zeros(3, 3))",
+    "torch.nn.functional.l1_loss(torch.randn(3, 2), torch.zeros(3, 3))",
+]
+
 
 def raised(code: str) -> str:
     """Run code, and return the type and the words of its exception."""
@@ -58,6 +91,13 @@ def assert_quoted(message: str, real: str) -> None:
 @pytest.mark.parametrize(("layer", "shape"), LAYERS)
 def test_a_message_quotes_the_error_of_the_layer(check: Check, layer: str, shape: str) -> None:
     code = f"{HEAD}layer = {layer}\nlayer(torch.randn({shape}))\n"
+    (found,) = [each for each in check(code) if each.code.startswith("SF5")]
+    assert_quoted(found.text, raised(code))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_message_quotes_the_error_of_the_operation(check: Check, operation: str) -> None:
+    code = f"{HEAD}{operation}\n"
     (found,) = [each for each in check(code) if each.code.startswith("SF5")]
     assert_quoted(found.text, raised(code))
 

@@ -97,7 +97,7 @@ def test_a_model_of_transformers_comes_for_training_unless_it_is_loaded(check: C
         "for epoch in range(9):\n    model.train()\n    train()\n    model.eval()\n    loss()",
         "for epoch in range(9):\n    train()\n    if epoch == 8:\n        model.eval()\n        loss()",
         "for epoch in range(9):\n    train()\n    model.eval()\n    loss()\n    break",
-        "for epoch in range(9):\n    train()\n    model.eval()\n    loss()\n    model.train(model.training)",
+        "for epoch in range(9):\n    train()\n    model.eval()\n    loss()\n    model.train(model.mode)",
         "for _ in range(9):\n    with torch.no_grad():\n        model(torch.rand(2, 8))",
         "def later():\n    return loss()",
     ],

@@ -98,10 +98,10 @@ def test_former_names_of_rules_are_accepted(old: str, code: str, tmp_path: Path)
 
 def test_a_comment_ignores_a_rule_by_its_former_name(tmp_path: Path) -> None:
     layers = "import torch\nimport torch.nn as nn\n\nlayers = nn.Sequential(nn.Linear(4, 8), nn.Linear(6, 2))"
-    call = f"{layers}\nlayers(torch.zeros(3, 4))"
-    assert "SF502" in checked(tmp_path, f"{call}\n")
-    assert "SF502" in checked(tmp_path, f"{call}  # shapefix: ignore[blind-metric]\n")
-    assert "SF502" not in checked(tmp_path, f"{call}  # shapefix: ignore[sequential-neighbours]\n")
+    call = "layers(torch.zeros(3, 4))\n"
+    assert "SF502" in checked(tmp_path, f"{layers}\n{call}")
+    assert "SF502" in checked(tmp_path, f"{layers}  # shapefix: ignore[blind-metric]\n{call}")
+    assert "SF502" not in checked(tmp_path, f"{layers}  # shapefix: ignore[sequential-neighbours]\n{call}")
 
 
 def checked(folder: Path, text: str) -> str:

@@ -133,7 +133,7 @@ def test_functions_and_methods_by_their_name(project: Project) -> None:
 def test_where_torch_raises(project: Project) -> None:
     project(model=MODEL.replace("nn.Linear(16, classes)", "nn.Linear(17, classes)"))
     shown = " ".join("\n".join(listed("model.py:Net", "-i", "x: f32[8, 3, 4, 4]")).split())
-    assert "^ error[SF501]: `self.head` expects in_features=17 but gets f32[8, 16," in shown
+    assert "^ error[SF501]: `self.head` expects 17 features but gets 16;" in shown
 
 
 def test_each_pass_of_a_loop_in_which_sizes_change(project: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from checking import Check
 from differential import IMPORTS, compare, executed, revealed
 
 from shapefix.engine.analysis import FileAnalyzer
@@ -147,6 +148,17 @@ CONVERSIONS = (
     "net = net.eval().half()",
     "if sizes(): net.half()",
     "for _ in range(2): net.half()",
+    "nn.Module.half(net)",
+    "nn.Module.to(net, torch.float64)",
+    "for p in net.parameters(): p.data = p.data.double()",
+    "for _, p in net.named_parameters(): p.data = p.data.to(torch.float64)",
+    "for b in net.buffers(): b.data = b.data.double()",
+    "for m in net.modules(): m.double()",
+    "for m in net.children(): m.double()",
+    "for _, m in net.named_modules(): m.to(torch.float64)",
+    "net.apply(lambda m: m.double())",
+    "net._apply(lambda t: t.double())",
+    "net.load_state_dict({{k: v.double() for k, v in net.state_dict().items()}}, assign=True)",
 )
 
 
@@ -156,7 +168,7 @@ CONVERSIONS = (
 @pytest.mark.parametrize("convert", CONVERSIONS)
 @pytest.mark.parametrize("name", MODULES)
 def test_dtypes_are_those_of_torch(name: str, convert: str) -> None:
-    source = MODULES[name].format(convert=convert)
+    source = MODULES[name].format(convert=convert.format())
     ours, real = revealed(source), executed(source)
     assert len(ours) == len(real) > 0
     for one, other in zip(ours, real, strict=True):
@@ -210,3 +222,82 @@ def test_a_normalized_image_is_refused_where_torch_refuses_it(
         message = ""
     assert bool(message) == bool(findings)
     assert not message or "should be the same" in message or "same dtype" in message
+
+
+CHANGES = (
+    "for p in net.parameters(): p.data = p.data.half()",
+    "for m in net.modules(): m.half()",
+    "for m in net.children(): m.half()",
+    "for m in net: m.half()",
+    "for _, m in net.named_modules(): m.to(torch.float16)",
+    "for m in net.modules():\n    if isinstance(m, nn.Linear): m.half()",
+    "net.apply(lambda m: m.half())",
+    "def low(m):\n    if isinstance(m, nn.Linear): m.half()\nnet.apply(low)",
+    "def low(model):\n    for p in model.parameters():\n        p.data = p.data.half()\nlow(net)",
+    "net._apply(lambda t: t.half())",
+    "nn.Module.half(net)",
+    "net.load_state_dict({k: v.half() for k, v in net.state_dict().items()}, assign=True)",
+    "net[0].weight.data = net[0].weight.data.half(); net[0].bias.data = net[0].bias.data.half()",
+    "net[0].weight = nn.Parameter(net[0].weight.half()); net[0].bias = nn.Parameter(net[0].bias.half())",
+    "for m in net.modules():\n    if hasattr(m, 'weight'):\n"
+    "        m.weight.data = m.weight.data.half(); m.bias.data = m.bias.data.half()",
+    "net.type(torch.HalfTensor)",
+    "for p in net.parameters(): p.requires_grad = False",
+    "for p in net.parameters(): nn.init.zeros_(p)",
+    "net.apply(lambda m: m.eval())",
+    "for m in net.modules(): m.train()",
+    "net.load_state_dict(net.state_dict())",
+    "net[0].weight.data.normal_(0, 1)",
+    "",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_weights_that_are_changed_elsewhere(change: str, check: Check) -> None:
+    text = f"{IMPORTS}\nnet = nn.Sequential(nn.Linear(4, 4))\n{change}\nnet(torch.zeros(3, 4).half())\n"
+    try:
+        exec(text, {})
+    except RuntimeError:
+        assert len(check(text, ["SF512"])) == 1
+    else:
+        assert not check(text, ["SF512"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "fc.weight = nn.Parameter(torch.ones(2, 5))",
+        "fc.weight.data = torch.ones(2, 5)",
+        "fc.weight.data = fc.weight.data[:, torch.tensor([0, 1, 2, 2, 1])]",
+        "fc.weight = nn.Parameter(torch.ones(2, 3))",
+        "other = nn.Embedding(2, 3); fc.weight = other.weight",
+        "fc.weight.data = fc.weight.data * 2",
+        "",
+    ],
+)
+def test_weights_of_other_sizes(change: str, check: Check) -> None:
+    text = f"{IMPORTS}\nfc = nn.Linear(3, 2)\n{change}\nfc(torch.zeros(4, 5))\n"
+    try:
+        exec(text, {})
+    except RuntimeError:
+        assert len(check(text, ["SF501"])) == 1
+    else:
+        assert not check(text, ["SF501"])
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        "for p in net.parameters(): p.data = p.data.cuda()",
+        "for m in net.modules(): m.cuda()",
+        "net.apply(lambda m: m.to('cuda'))",
+        "net._apply(lambda t: t.cuda())",
+        "nn.Module.cuda(net)",
+        "net[0].weight.data = net[0].weight.data.cuda()",
+        "net.type(torch.cuda.FloatTensor)",
+    ],
+)
+def test_weights_that_are_moved_elsewhere(move: str, check: Check) -> None:
+    text = f"{IMPORTS}\nnet = nn.Sequential(nn.Linear(4, 4))\n{{}}\nnet(torch.zeros(3, 4).cuda())\n"
+    assert not check(text.format(move), ["SF602"])
+    assert len(check(text.format(""), ["SF602"])) == 1

@@ -76,6 +76,10 @@ def test_code_for_one_rank_or_the_other_is_right(
         ("y = y.permute(0, 2, 1)", "x = torch.zeros(2, 3, 9, 9)"),
         ("y = nn.Linear(5, 2)(nn.AdaptiveAvgPool2d(1)(y).flatten(1))", ""),
         ("y = nn.Conv2d(5, 4, 3)(y)", ""),
+        ("y = y.mean()[0]", ""),
+        ("y = nn.functional.mse_loss(y, torch.zeros_like(y))[0]", ""),
+        ("b, c, h = y.view(y.size(0), -1).shape", ""),
+        ("y = y.reshape(-1, 4)[:, 0, 0]", ""),
     ],
 )
 def test_what_fails_for_every_rank_is_found(use: str, known: str, check: Check) -> None:
@@ -94,3 +98,28 @@ def test_recurrent_layers_take_one_sequence(check: Check) -> None:
     assert callable(run)
     run(torch.zeros(9, 3))
     assert not check(text, SHAPE_RULES)
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+@pytest.mark.parametrize("batch", [(), (5,)], ids=["unbatched", "batched"])
+def test_the_states_of_a_recurrent_layer_show_the_rank_of_its_input(
+    layer: str, batch: tuple[int, ...], check: Check
+) -> None:
+    import torch
+
+    def text(names: str) -> str:
+        state = f"torch.zeros({(1, *batch, 4)})"
+        states = f"({state}, {state})" if layer == "LSTM" else state
+        return FUNCTION.format(
+            layer=f"nn.{layer}(3, 4, batch_first=True)",
+            use=f"{names} = y[0].shape",
+        ).replace("layer(x)", f"layer(x, {states})")
+
+    right, wrong = ("t, d", "b, t, d") if not batch else ("b, t, d", "t, d")
+    namespace: dict[str, object] = {}
+    exec(text(right), namespace)
+    run = namespace["run"]
+    assert callable(run)
+    run(torch.zeros(*batch, 9, 3))
+    assert not check(text(right), SHAPE_RULES)
+    assert len(check(text(wrong), SHAPE_RULES)) == 1

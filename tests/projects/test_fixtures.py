@@ -129,6 +129,16 @@ def test_there_are_projects() -> None:
     assert len(PROJECTS) >= 5
 
 
+def test_the_report_on_all_projects_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(FIXTURES.parent)
+    rows = shapefix("check", "--no-cache", FIXTURES.name).stdout.splitlines()
+    shown = {Path(row.split("--> ")[1]).parts[1] for row in rows if " --> " in row or row.startswith("-->")}
+    assert shown == {project.folder.name for project in WRONG}
+    assert len(rows) <= 350
+    assert max(map(len, rows)) <= 100
+
+
 @pytest.mark.slow
 @every_broken
 def test_before_dies_with_the_exception_and_at_the_place_stated(project: Project, death: Death) -> None:

@@ -163,6 +163,8 @@ def views(draw: random.Random) -> Program:
         ["z = next(iter([y]))", "z *= 2"], ["torch.nn.init.zeros_(y)"], ["for name in ['add_']:", "    getattr(y, name)(1)"],
         ["h.add_(1)", "s = y.sum()"], ["h[0] = 3", "s = y * 2"],
     ])  # fmt: skip
+    if draw.random() < 0.5:
+        after = draw.choice([[], ["s = y.sum()"], ["y = y + 1"], ["z = y * 2"], ["z = y[:1]"], ["z = [y]"]])
     other_read = draw.choice([[], ["w = h.sum()"], ["w = h * 3"], ["w = x.sum()"]])
     begun, ended = [made], [*after, *other_read]
     write = draw.choice(
@@ -475,6 +477,8 @@ def modules(draw: random.Random) -> Program:
                         "class Base(nn.Module):\n    mask = None\n",
                         "class Base(nn.Module):\n    def __setattr__(self, name, value):\n        super().__setattr__(name, value)\n",
                         "class Base(nn.Module):\n    def reset(self):\n        self.mask = torch.ones(3)\n"])  # fmt: skip
+    calm = draw.random() < 0.6
+    base = "" if calm else base
     parent = "Base" if base else "nn.Module"
     layer = draw.choice(
         [
@@ -511,6 +515,7 @@ def modules(draw: random.Random) -> Program:
         )
     more = draw.choice([[], [],
                         ["def set(self):", block(["self.mask = self.mask * 2"])]])  # fmt: skip
+    more = [] if calm else more
     given = (
         draw.choice(["torch.ones(2, 3)", "torch.ones(2, 3)", "Sparse()", "Rows()"])
         if kind == "forward"
@@ -541,23 +546,21 @@ def modules(draw: random.Random) -> Program:
         "before = sorted(net.state_dict())",
     ]  # fmt: skip
     moved = f"{given}.to(device)" if given.startswith("torch") and "net" in lines[-2] else given
-    lines += [
-        f"out = net({moved})",
-        draw.choice(
-            [
-                "",
-                "net.set() if hasattr(net, 'set') else None",
-                "again = net(" + moved + ")",
-                "net.reset() if hasattr(net, 'reset') else None",
-                "net.mask = None",
-                "net.mask = [1]",
-                "class Sub(Net):\n    mask = 3\nsub = Sub()",
-                "class Sub(Net):\n    def forward(self, x):\n        self.mask = 2\n"
-                "        return x * self.mask\nsub = Sub()(" + moved + ")",
-                "import copy; twin = copy.deepcopy(net)",
-            ]
-        ),
-    ]
+    ends = draw.choice(
+        [
+            "",
+            "net.set() if hasattr(net, 'set') and hasattr(net, 'mask') else None",
+            "again = net(" + moved + ")",
+            "net.reset() if hasattr(net, 'reset') else None",
+            "net.mask = None",
+            "net.mask = [1]",
+            "class Sub(Net):\n    mask = 3\nsub = Sub()",
+            "class Sub(Net):\n    def forward(self, x):\n        self.mask = 2\n"
+            "        return x * self.mask\nsub = Sub()(" + moved + ")",
+            "import copy; twin = copy.deepcopy(net)",
+        ]
+    )
+    lines += [f"out = net({moved})", "" if calm else ends]
     return Program("SF603", HEAD + "\n".join(lines) + "\n", gpu=True)
 
 
@@ -850,10 +853,99 @@ def batches(draw: random.Random) -> Program:
     return Program("SF507", HEAD + "\n".join(lines) + "\n")
 
 
+def tokenized(draw: random.Random) -> Program:
+    """SF301, SF302, SF304, SF305, SF307 and SF401: texts, tokens and batches of transformers."""
+    kind = draw.choice(["texts", "texts", "pad", "chunks", "rows", "labels", "keys"])
+    name = draw.choice(["bert-base-uncased", "gpt2", "t5-small"])
+    texts = draw.choice([
+        'texts = ["A short one.", "Paris is the capital of France."]',
+        'texts = ["A short one.", "A short one."]', 'texts = ["Yes.", "A short one.", "Yes."]',
+    ])  # fmt: skip
+    lines = ["from transformers import AutoTokenizer", f'tokenizer = AutoTokenizer.from_pretrained("{name}")']
+    lines += draw.choice([[], ["tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token"]])
+    lines += [texts]
+    if kind == "texts":
+        given = draw.choice(
+            [
+                "",
+                ", truncation=True",
+                ", max_length=6",
+                ", max_length=6, truncation=True",
+                ", padding=False",
+                ", padding='do_not_pad'",
+                ", add_special_tokens=False",
+            ]
+        )
+        call = f'tokenizer(texts{given}, return_tensors="pt")'
+        after = draw.choice(
+            [[], ['total = encoded["input_ids"].sum()'], ['width = encoded["input_ids"].shape[1]']]
+        )
+        body = [f"encoded = {call}", *after]
+    elif kind == "pad":
+        after = draw.choice([[], ["one = tokenizer(texts[0])['input_ids']"], ["size = len(tokenizer)"]])
+        body = ['encoded = tokenizer(texts, padding=True, return_tensors="pt")["input_ids"]', *after]
+    elif kind == "chunks":
+        size = draw.choice((2, 3, 4))
+        stop = draw.choice(["len(tokens)", "total"])
+        stacked = draw.choice(
+            ["torch.tensor(windows)", "torch.stack([torch.tensor(row) for row in windows])"]
+        )
+        body = [
+            "tokens = tokenizer(' '.join(texts))['input_ids']",
+            "total = len(tokens)",
+            f"windows = [tokens[i : i + {size}] for i in range(0, {stop}, {size})]",
+            f"encoded = {stacked}",
+        ]
+    elif kind in ("rows", "labels"):
+        made = "[dict(tokenizer(text)) for text in texts]"
+        if kind == "labels":
+            made = '[{"input_ids": ids, "labels": list(ids)} for ids in tokenizer(texts)["input_ids"]]'
+        collator = (
+            draw.choice(["", ", collate_fn=DataCollatorWithPadding(tokenizer)"]) if kind == "labels" else ""
+        )
+        imported = ["from transformers import DataCollatorWithPadding"] if collator else []
+        body = [
+            *imported,
+            f"rows = {made}",
+            f"loader = torch.utils.data.DataLoader(rows, batch_size=2{collator})",
+            "encoded = [batch['input_ids'] for batch in loader]",
+        ]
+    else:
+        key = draw.choice(["idx", "text", "label"])
+        value = {
+            "idx": "torch.arange(len(texts))",
+            "text": "texts",
+            "label": "torch.zeros(len(texts), dtype=torch.long)",
+        }[key]
+        called = draw.choice(
+            [
+                "model(**batch)",
+                "model(**batch, return_dict=True)",
+                f"model(input_ids=batch['input_ids'], {key}=batch['{key}'])",
+                "model(**{k: v for k, v in batch.items()})",
+            ]
+        )
+        lines[1] = 'tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")'
+        later = draw.choice([[], [f"kept = batch['{key}']"], ["count = len(batch)"]])
+        body = [
+            "from transformers import AutoModelForSequenceClassification",
+            'model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased")',
+            'batch = dict(tokenizer(texts, padding=True, return_tensors="pt"))',
+            f"batch['{key}'] = {value}",
+            f"encoded = {called}.logits",
+            *later,
+        ]
+    if draw.random() < 0.4 and kind not in ("keys", "labels"):
+        lines += ["def encode(texts):", block([*body, "return encoded"]), "results = encode(texts)"]
+    else:
+        lines += body
+    return Program("SF304", HEAD + "\n".join(lines) + "\n")
+
+
 FAMILIES: dict[str, Callable[[random.Random], Program]] = {
     each.__name__: each
     for each in (views, expanded, discarded, accumulated, devices, modules, losses, scaled, checkpoints,
-                 handlers, labels, batches)
+                 handlers, labels, batches, tokenized)
 }  # fmt: skip
 
 

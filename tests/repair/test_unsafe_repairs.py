@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from checking import Check
 
@@ -183,3 +185,31 @@ def test_a_demo_does_not_change_a_function(check: Check) -> None:
     inside = "    torch.matmul(torch.ones(2, 5, 8), torch.ones(2, 6, 8))\n"
     script = f'import torch\n\nif __name__ == "__main__":\n{inside}'
     assert fixes(check(script, {"SF503"})) == [Applicability.UNSAFE]
+
+
+NETWORK = """\
+import torch
+from torch import nn
+
+first = nn.Conv2d(3, 32, 3)
+norm = nn.BatchNorm2d(64)
+second = nn.Conv2d({channels}, 8, 3)
+out = second(norm(first(torch.ones(2, 3, 8, 8))))
+"""
+
+
+@pytest.mark.parametrize(("channels", "changed"), [(64, False), (32, True)])
+def test_a_later_layer_of_the_old_size_keeps_it(channels: int, changed: bool, check: Check) -> None:
+    text = NETWORK.format(channels=channels)
+
+    def analyze(now: str) -> list[Diagnostic]:
+        return [found for found in check(now) if found.code in ("SF506", "SF511")]
+
+    forced = repair(text, lambda now: [_applicable(found) for found in analyze(now)], lambda fix, _: True)
+    assert ("nn.BatchNorm2d(32)" in forced.text) == changed
+
+
+def _applicable(found: Diagnostic) -> Diagnostic:
+    """Turn display fixes with edits into unsafe ones."""
+    made = [replace(fix, applicability=Applicability.UNSAFE) if fix.edits else fix for fix in found.fixes]
+    return replace(found, fixes=tuple(made))

@@ -73,7 +73,7 @@ def _batch_of_map(node: cst.CSTNode) -> int | None:
 
 
 def _what_fails(combined: Event, event: Tokenized, module: Module) -> tuple[str, ExpectedError] | None:
-    """Return the call that fails on the rows of this one, and its error; None if none does."""
+    """Return a failing consumer of the rows, and its error; None without one."""
     if isinstance(combined, Stacked):
         found = ragged(combined.rows)
         if found is None or not _is_padded_by(event, found):

@@ -8,6 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.idle_results import is_idle
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
 from shapefix.diagnostics import Diagnostic, Fix
@@ -79,7 +80,7 @@ _WITH_TWIN_IN_PLACE = frozenset(
 
 @rule("SF601", on=Discarded)
 def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if not is_unused(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE):
+    if not is_unused(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE) or is_idle(event, context):
         return
     if not event.name and _is_made_here(event):
         # `torch.zeros(1).cuda()` wakes the GPU up, and is meant to.
@@ -105,7 +106,7 @@ def _is_made_here(event: Discarded) -> bool:
 
 
 def _repairs(event: Discarded, context: CheckContext) -> list[Fix]:
-    """Assign the result to the name, or to the entry of the dictionary that the loop iterates over.
+    """Assign the result to the name, or to the entry of the iterated dictionary.
 
     There is no fix if the name is not read after the line: then something else was intended.
     """

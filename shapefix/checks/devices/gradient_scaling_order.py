@@ -169,7 +169,7 @@ def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
 
 
 def _condition(scaler: Value | None) -> Condition | None:
-    """Return the condition under which the scaler is enabled, or None if it always is."""
+    """Return the condition for an enabled scaler, or None if it always is."""
     if not isinstance(scaler, LibraryObject) or is_enabled(scaler) is True:
         return None
     if scaler.place is None:

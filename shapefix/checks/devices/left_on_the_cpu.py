@@ -336,7 +336,7 @@ _ATTRIBUTE_METHODS = frozenset({"__setattr__", "__getattr__", "__getattribute__"
 
 
 def _relatives(module: Module, owner: cst.ClassDef) -> Iterator[cst.ClassDef]:
-    """Yield the classes of the file that a class inherits from, and those that inherit from it."""
+    """Yield the bases and the subclasses of a class in its file."""
     bases: dict[str, set[str]] = {}
     for node in nodes(module.tree):
         if isinstance(node, cst.ClassDef):

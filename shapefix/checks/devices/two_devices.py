@@ -166,7 +166,7 @@ def _safety(where: cst.BaseExpression, there: Place, here: Place, seen: Place) -
 
 
 def _is_always_reached(there: Place, here: Place) -> bool:
-    """Whether a run that gets here also moves to the device: else the program may run without it.
+    """Whether a run up to here also moves to the device: else the program may run without it.
 
     A move in another function, for example in `__init__`, must not be in a branch of it.
     """

@@ -19,6 +19,7 @@ from shapefix.checks.support.operand_pairs import (
     subject,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least, same
@@ -81,6 +82,7 @@ def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule)
     yield rule.diagnostic(
         event.place.span,
         f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
+        error=torch_error(event, context),
         evidence=evidence(event, context, numbers, reason),
         condition=context.condition(conditions) if conditions else None,
         fixes=_fixes(event, error),

@@ -20,9 +20,9 @@ from shapefix.checks.support.layer_settings import (
     renamed_class,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import layer_error
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
@@ -57,10 +57,13 @@ def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
     if message is None:
         return
     yield rule.diagnostic(
-        event.place.span,
+        edited_place(event).span,
         message,
         error=layer_error(event, context),
-        evidence=[*layer_trace(event, context), Evidence(event.place.span, _last_step(event, context))],
+        evidence=[
+            *layer_trace(event, context),
+            Evidence(event.place.span, _last_step(event, context), Role.FAILURE),
+        ],
         fixes=_fixes(event, int(found[3]), context) if found[3] else (),
     )
 

@@ -55,6 +55,7 @@ def _stated(
     yield rule.diagnostic(
         event.place.span,
         f"{ids} {holds} {index}, but {limit}",
+        error=ExpectedError("IndexError", "index out of range in self"),
         evidence=[
             *call_trace(event),
             *made_at(event.layer),

@@ -15,6 +15,7 @@ from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
 from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.batches import OpRejectedForLastBatch
@@ -76,6 +77,7 @@ def _refused(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
     yield rule.diagnostic(
         event.place.span,
         message,
+        error=torch_error(event, context),
         evidence=[
             *call_trace(event),
             *(came[-1:] if rank == 0 else came),

@@ -9,14 +9,14 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
-from shapefix.checks.support.layer_number_edits import merged_sizes, other_number, written_at
-from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
-from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text, shown
-from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
+from shapefix.checks.support.layer_number_edits import merged_sizes, other_number, stated_at, written_at
+from shapefix.checks.support.layer_settings import FEATURES, GIVES, counted, taken_by
+from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text
+from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import layer_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Role
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
@@ -38,21 +38,24 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
     operand = event.operands[error.operand]
     have, want = context.text(error.have), context.text(error.want)
     called = f"`{_called(event)}`"
-    if made_inside(event, error.operand):
+    place = edited_place(event)
+    if made_inside(event, error.operand) or place is not event.place:
         called = f"`{layer_code(event.layer) or setting.name}` in {called}"
-    message = f"{called} expects {setting.name}={want} but gets {shown(operand, context)}"
+    message = f"{called} expects {counted(want, 'feature')} but gets {have}"
     number = list(written_at(event))
     yield rule.diagnostic(
-        event.place.span,
+        place.span,
         message,
         error=layer_error(event, context),
         evidence=[
             *call_trace(event),
-            *made_at(event.layer, "" if number else f"expects {want}"),
+            *stated_at(event, "" if number else f"expects {want}", place),
             *number,
             *shape_trace(operand.tensor, context),
             Evidence(
-                event.place.span, f"last size of {named(event, error.operand)} is {have}, {want} is expected"
+                event.place.span,
+                f"last size of {named(event, error.operand)} is {have}, {want} is expected",
+                Role.FAILURE,
             ),
         ],
         fixes=_fixes(event, error, context),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -21,7 +22,8 @@ from shapefix.checks.support.operand_pairs import (
     subject,
 )
 from shapefix.checks.support.operands import is_unlikely
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
+from shapefix.checks.support.torch_errors import torch_error
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
@@ -47,9 +49,18 @@ def joined_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterat
     yield rule.diagnostic(
         event.place.span,
         f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
+        error=_error(event, context),
         evidence=evidence(event, context, numbers, reason),
         fixes=_fixes(event, error, numbers, context),
     )
+
+
+def _error(event: OpRejected, context: CheckContext) -> ExpectedError | None:
+    """Return the exception of torch, with the number of the concatenated dimension if that is known."""
+    error, joined = torch_error(event, context), _joined_dim(event)
+    if error is None or joined is None or not error.message.endswith(" dimension"):
+        return error
+    return replace(error, message=f"{error.message} {joined}")
 
 
 def _is_of_vectors(event: OpRejected) -> bool:

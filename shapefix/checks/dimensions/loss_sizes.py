@@ -13,6 +13,7 @@ from shapefix.checks.support.conditions import combined, comparison, in_backtick
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
 from shapefix.checks.support.loss_calls import is_by_class, is_loss, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
@@ -48,6 +49,7 @@ def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator
         event.place.span,
         f"`{loss_code(event)}` gets {given}: {reason}",
         condition=condition,
+        error=torch_error(event, context),
         evidence=[
             *call_trace(event),
             *made_at(event.layer),

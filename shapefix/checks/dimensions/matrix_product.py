@@ -20,6 +20,7 @@ from shapefix.checks.support.operand_pairs import (
     swapped,
 )
 from shapefix.checks.support.operands import is_unlikely
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors import products
@@ -67,6 +68,7 @@ def matrix_product(event: OpRejected, context: CheckContext, rule: Rule) -> Iter
     yield rule.diagnostic(
         event.place.span,
         f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
+        error=torch_error(event, context),
         evidence=evidence(event, context, numbers, reason),
         fixes=() if event.layer is not None else _fixes(event, error),
     )

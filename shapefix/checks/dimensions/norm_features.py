@@ -13,9 +13,9 @@ from shapefix.checks.support.evidence import layer_trace
 from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import layer_error
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -46,10 +46,10 @@ def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
     if message is None:
         return
     yield rule.diagnostic(
-        event.place.span,
+        edited_place(event).span,
         message,
         error=layer_error(event, context),
-        evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error))],
+        evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error), Role.FAILURE)],
         fixes=_fixes(event, context),
     )
 

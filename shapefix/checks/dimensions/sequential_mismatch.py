@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -23,10 +24,10 @@ from shapefix.checks.support.layer_settings import (
     taken_by,
 )
 from shapefix.checks.support.operands import is_unlikely, product_text, shown
-from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.torch_errors import layer_error
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
@@ -43,16 +44,25 @@ def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) ->
     message = _message(event, before, context)
     if message is None:
         return
+    came = shape_trace(event.operands[0].tensor, context)
+    error = event.error
+    want, have = "does not fit", f"outputs {shown(event.operands[0], context)}"
+    if isinstance(error, SizeMismatch):
+        want, have = f"expects {context.text(error.want)}", f"outputs {context.text(error.have)}"
     yield rule.diagnostic(
-        event.place.span,
+        edited_place(event).span,
         message,
         error=layer_error(event, context),
         evidence=[
             *call_trace(event),
-            *made_at(before),
-            *made_at(event.layer),
-            *shape_trace(event.operands[0].tensor, context),
-            Evidence(event.place.span, f"`{called(event)}` gets {shown(event.operands[0], context)} here"),
+            *(replace(step, role=Role.PRODUCER) for step in made_at(before, have)),
+            *made_at(event.layer, want),
+            *(replace(step, role=Role.HISTORY) for step in came),
+            Evidence(
+                event.place.span,
+                f"`{called(event)}` gets {shown(event.operands[0], context)} here",
+                Role.FAILURE,
+            ),
         ],
         fixes=_fixes(event, before, context),
     )

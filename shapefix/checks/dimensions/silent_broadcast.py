@@ -62,21 +62,20 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
     longer = event.operands[event.longer].layout
     assert longer is not None
     code = abbreviate(event.place.module.code(event.place.node))
+    both = f"({', '.join(map(context.concrete, sizes))})"
     compared = f"{shown(one, context)} with {shown(two, context)}"
     evidence = [
         *call_trace(event),
         *made_at(event.layer),
         *shape_trace(one.tensor, context),
         *shape_trace(two.tensor, context),
-        Evidence(
-            event.place.span, f"{named(event, 0)} and {named(event, 1)} broadcast to {context.shape(sizes)}"
-        ),
+        Evidence(event.place.span, f"{named(event, 0)} and {named(event, 1)} broadcast to {both}"),
     ]
     if summed is not None:
         evidence.append(Evidence(summed.place.span, "all elements are reduced here"))
     yield rule.diagnostic(
         event.place.span,
-        f"`{code}` compares {compared}: both are broadcast to {context.shape(sizes)}",
+        f"`{code}` compares {compared}: both are broadcast to {both}",
         condition=context.condition(longer.sizes[: event.dim]),
         evidence=evidence,
         fixes=_fixes(event),

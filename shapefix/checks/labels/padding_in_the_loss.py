@@ -15,7 +15,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
-from shapefix.domains.batches import Collated, ModelCalled
+from shapefix.domains.batches import ALIGNED, SHIFTED, Collated, ModelCalled
 from shapefix.domains.tokens import Tokenized, Tokens, TokensCompared, is_same, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import Event
@@ -60,12 +60,21 @@ def _labels(event: Counted) -> Value | None:
 
 def _padded(event: Counted) -> Tokens | None:
     """Return the tokenizer call padding the labels; None unless it is certain."""
-    counts = isinstance(event, TokensCompared) or bool(event.loss)
-    row = row_of(_labels(event)) if counts else None
+    row = row_of(_labels(event)) if _counts(event) else None
     sources = tokens_of(row)
     if row is None or row.mask is not None or not all(source.padding in _PADDED for source in sources):
         return None
     return sources[0] if sources else None
+
+
+def _counts(event: Counted) -> bool:
+    """Whether the loss compares the labels with scores of the model for these texts.
+
+    A causal model predicts its own inputs; one with a decoder, or a masked one, predicts other ids.
+    """
+    if isinstance(event, TokensCompared):
+        return event.from_inputs
+    return event.loss == ALIGNED or (event.loss == SHIFTED and _is_copy(event))
 
 
 def _is_copy(event: Counted) -> bool:

@@ -9,32 +9,28 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.bound_names import value_at
 from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.liveness import INPUTS, is_read_as_input
-from shapefix.checks.support.ragged_columns import labels_fail
+from shapefix.checks.support.liveness import is_read_as_input
+from shapefix.checks.support.ragged_columns import failing_labels
 from shapefix.checks.support.shared_labels import SharedLabels, shared_labels
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
-from shapefix.domains.batches import Collated, Mapped
+from shapefix.domains.batches import Collated
 from shapefix.domains.masks import MaskWritten
-from shapefix.interpreter.containers import DictValue, ListValue
+from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import Value
 
 
-@rule("SF201", on=(MaskWritten, Collated))
-def shallow_label_copy(
-    event: MaskWritten | Collated, context: CheckContext, rule: Rule
-) -> Iterator[Diagnostic]:
-    if isinstance(event, Collated):
-        yield from _beside_ragged_labels(event, context, rule)
-        return
+@rule("SF201", on=MaskWritten)
+def shallow_label_copy(event: MaskWritten, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     pair = _shared_rows(event)
     if pair is None or already_reported(event, context, _copied_node):
         return
     (labels, inputs), place = pair.names, pair.bound.place
+    if _is_ragged(place, context):
+        # SF301 reports the crash on this line; the copy matters once the collator pads the labels.
+        return
     yield rule.diagnostic(
         place.span,
         f"`{labels}` shares rows with `{inputs}` ({_how(pair.bound.value)}); "
@@ -44,34 +40,14 @@ def shallow_label_copy(
     )
 
 
-def _beside_ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a shallow copy next to an SF301 crash with another cause."""
-    sample = event.sample
-    place = sample.written.get("labels") if isinstance(sample, DictValue) else None
-    value = value_at(place) if place is not None else None
-    if place is None or value is None or not labels_fail(event):
-        return
-    if not any(isinstance(other, Mapped) and _shares_rows(other.returned, place) for other in context.events):
-        return
-    yield rule.diagnostic(
-        place.span,
-        f"`labels` shares rows with `{INPUTS}` ({_how(value)}); a copy does not fix the different lengths "
-        "(see SF301)",
-        evidence=[*call_trace(event), Evidence(event.place.span, "the collator raises here")],
-        fixes=_deep_copy(place, value),
+def _is_ragged(place: Place, context: CheckContext) -> bool:
+    """Whether SF301 reports labels on the same line."""
+    return any(
+        failing.module is place.module and failing.span.row == place.span.row
+        for event in context.events
+        if isinstance(event, Collated)
+        for failing in failing_labels(event)
     )
-
-
-def _shares_rows(returned: Value, place: Place) -> bool:
-    """Whether a map function returned labels, set at place, with the rows of the input ids."""
-    if not isinstance(returned, DictValue) or "labels" not in returned.written:
-        return False
-    labels, ids = returned.fields.get("labels"), returned.fields.get(INPUTS)
-    if returned.written["labels"].node is not place.node:
-        return False
-    if not isinstance(labels, ListValue) or not isinstance(ids, ListValue):
-        return False
-    return isinstance(labels.element, ListValue) and labels.element is ids.element
 
 
 def _shared_rows(event: MaskWritten) -> SharedLabels | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.idle_results import is_idle
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, unused_result
 from shapefix.diagnostics import Diagnostic
 from shapefix.domains.operations import Discarded
@@ -45,7 +46,7 @@ _SHAPE_OPERATIONS = frozenset(
 
 @rule("SF105", on=Discarded)
 def discarded_shape_operation(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if is_unused(event, _SHAPE_OPERATIONS):
+    if is_unused(event, _SHAPE_OPERATIONS) and not is_idle(event, context):
         is_rebound = event.name is not None and may_be_rebound(event, context)
         fixes = assigned(event, event.name, context) if is_rebound and event.name else ()
         yield unused_result(event, rule, fixes)

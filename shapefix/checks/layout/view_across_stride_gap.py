@@ -40,7 +40,7 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
 
 
 def _condition(event: Viewed, verdict: Illegal, context: CheckContext) -> Condition | None:
-    """Return the sizes that the view fails for, and what keeps a conversion before it from copying."""
+    """Return the sizes of a failing view, and the conditions for a conversion before it not to copy."""
     parts = [context.condition(verdict.conditions)]
     for step in lineage(event.tensor):
         if step.layout != event.layout:
@@ -74,7 +74,7 @@ def _cause(event: Viewed) -> str:
 
 
 def _merge(event: Viewed, verdict: Illegal, context: CheckContext) -> str:
-    """Return the two dimensions that cannot be merged, with the required and the actual stride."""
+    """Return the two unmergeable dimensions, with the required and the actual stride."""
     layout, outer, inner = event.layout, verdict.outer, verdict.inner
     merged = f"merges dimensions {outer} and {inner}"
     whole = whole_sizes(layout)

@@ -72,6 +72,6 @@ def _clone(event: InPlaceWrite, *, always: bool) -> list[Fix]:
 
 
 def _is_new(expanding: cst.CSTNode) -> bool:
-    """Whether a call expands a tensor that it creates itself: `torch.zeros(1, 3).expand(n, 3)`."""
+    """Whether a call expands a tensor of its own: `torch.zeros(1, 3).expand(n, 3)`."""
     method = expanding.func if isinstance(expanding, cst.Call) else None
     return isinstance(method, cst.Attribute) and is_creation(method.value)

@@ -155,7 +155,9 @@ def _is_first_pass(test: cst.BaseExpression, counters: frozenset[str]) -> bool:
     """Whether a test holds in the first pass only: `i == 0` or `not i`, for a counter of the loop."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return dotted_name(test.expression) in counters
-    return isinstance(test, cst.Comparison) and dotted_name(test.left) in counters
+    if not isinstance(test, cst.Comparison) or dotted_name(test.left) not in counters:
+        return False
+    return any(isinstance(each.comparator, cst.Integer) for each in test.comparisons)
 
 
 def _is_short(node: cst.For | cst.While) -> bool:

@@ -9,11 +9,11 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.event_order import of_kind, within
+from shapefix.checks.support.event_order import ends_early, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.modes import EvaluationRecorded, ModeSwitched
 from shapefix.domains.training import Backward, LossAccumulated
@@ -37,6 +37,9 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
     around = enclosing(module, event.place.node)
     if loop.node not in around or not _goes_over_data(loop) or within(loop, context, Backward):
         return
+    if ends_early(loop):
+        # A look at one batch.
+        return
     switched = _switched(event, context)
     if switched is None or switched.training is not False or _is_differentiated(event, context):
         return
@@ -48,6 +51,8 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
         if isinstance(event.place.node, cst.Call)
         else "the model"
     )
+    # One `with torch.no_grad()` serves all calls of a loop.
+    first = within(loop, context, EvaluationRecorded)[0]
     kept = _kept(event, loop, context)
     effect = "activations are stored for nothing"
     if kept is not None:
@@ -62,6 +67,7 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
             *([Evidence(kept.place.span, "kept here, together with its graph")] if kept is not None else ()),
         ],
         fixes=_without_gradients(module, function),
+        follows=Cause(rule.code, first.place.span) if first is not event else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Fixes of code that a demo calls are shown, not applied: the demo may be what is wrong."""
+"""Fixes of functions called from a demo: shown, not applied, since the demo may be wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEMO_FILE = re.compile(r"(?:^|_)(?:test|tests|demo|demos|example|examples)(?:_|
 
 
 def only_shown(event: Event, found: Diagnostic) -> Diagnostic:
-    """Turn unsafe fixes into display fixes if a demo made the tensor that the fixed function rejects."""
+    """Turn unsafe fixes into display fixes if a demo made the rejected tensor."""
     if not found.fixes or not isinstance(event, OperationEvent) or not event.calls:
         return found
     demo = _demo(event.calls[0])

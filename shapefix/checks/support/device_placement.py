@@ -48,14 +48,14 @@ def is_creation(node: cst.CSTNode) -> bool:
 
 
 def with_device(made: Place, code: str, safety: Applicability = Applicability.SAFE) -> Fix:
-    """Return the fix that creates a tensor on a device."""
+    """Return the fix to create a tensor on a device."""
     assert isinstance(made.node, cst.Call)
     edit = rewrites.appended(made.module, made.node, f"device={code}")
     return Fix(safety, f"create it on the same device: `device={code}`", (edit,))
 
 
 def bound_by(node: cst.CSTNode) -> frozenset[str]:
-    """Return the names that one node of the code gives a value, or takes it away from."""
+    """Return the names bound or unbound by one node of the code."""
     if isinstance(
         node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For, cst.CompFor)
     ):
@@ -74,7 +74,7 @@ def bound_by(node: cst.CSTNode) -> frozenset[str]:
 
 
 def is_bound_once_before(name: str, here: Place) -> bool:
-    """Whether a variable has one value only, and certainly has it where the code gets to here.
+    """Whether a variable has one value only, and certainly has it at this place.
 
     It is a parameter, or a single statement binds it before: in the function around here, or else at the top
     level of the file, above that function.
@@ -100,7 +100,7 @@ def _is_before(module: Module, binding: cst.CSTNode, node: cst.CSTNode) -> bool:
 
 
 def _bindings(block: cst.CSTNode, name: str) -> list[cst.CSTNode]:
-    """Return the code that binds a name of a function, or of the file; not that of inner functions' names."""
+    """Return the bindings of a name in a function, or in the file; not those in inner functions."""
     found: list[cst.CSTNode] = []
     for node in children(block):
         if name in bound_by(node):

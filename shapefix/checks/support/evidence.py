@@ -17,6 +17,7 @@ from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout, is_contiguous
+from shapefix.tensors.ops import Op
 
 _CALL = 32
 """The maximum length of a call's code, above which its arguments are omitted."""
@@ -68,7 +69,7 @@ def _with_producer(steps: list[Evidence]) -> list[Evidence]:
 
 
 def _brackets(layout: Layout, context: CheckContext) -> str:
-    return f"[{', '.join(map(context.text, layout.sizes))}]"
+    return f"[{', '.join(map(context.concrete, layout.sizes))}]"
 
 
 def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
@@ -86,7 +87,7 @@ def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
             producer = f" by `{layer_code(step.producer)}`" if layer_code(step.producer) else ""
             message = f"{step.text}{producer} here: {context.shape(layout.sizes)}"
             label = _brackets(layout, context)
-            if before is not None:
+            if before is not None and step.op is not Op.COLLATE:
                 label = f"{_brackets(before, context)} -> {label}"
             found.append(Evidence(step.place.span, message, Role.HISTORY, label))
         before = layout

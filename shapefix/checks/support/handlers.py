@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import Flag, auto
+from enum import Flag, StrEnum, auto
 
 import libcst as cst
 
@@ -37,6 +37,8 @@ _TELLING = frozenset(
     }
 )
 """Functions and methods that only report."""
+_PRINTING = frozenset({"print", "pprint", "print_exc", "print_exception", "print_stack", "secho", "echo"})
+"""Those that write to the terminal."""
 _TIDYING = frozenset(
     {
         "empty_cache",
@@ -88,6 +90,66 @@ def is_swallowing(module: Module, handler: ExceptHandler) -> bool:
     If it tests the exception, the branch for other errors counts.
     """
     return not ends(module, handler, handler.body.body) & Ends.DEALS
+
+
+class Report(StrEnum):
+    """How a handler reports each exception, as a verb."""
+
+    PRINTS = "prints"
+    LOGS = "logs"
+    COUNTS = "counts"
+
+
+def report_of(module: Module, handler: ExceptHandler, depth: int = 0) -> Report | None:
+    """Return how a handler reports every exception; None if some of them leave no trace."""
+    return _report_in(module, handler, handler.body.body, depth)
+
+
+def _report_in(
+    module: Module, handler: ExceptHandler, block: Sequence[cst.CSTNode], depth: int
+) -> Report | None:
+    counts = False
+    for statement in block:
+        if isinstance(statement, cst.If) and statement.orelse is not None and not depth:
+            both = _report_of_branches(module, handler, statement)
+            if both is not None:
+                return both
+        if not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        for small in statement.body:
+            if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+                found = _report_of_call(module, handler, small.value, depth)
+                if found is not None:
+                    return found
+            counts = counts or (
+                isinstance(small, cst.AugAssign)
+                and isinstance(small.operator, cst.AddAssign)
+                and isinstance(small.value, cst.Integer)
+            )
+    return Report.COUNTS if counts else None
+
+
+def _report_of_branches(module: Module, handler: ExceptHandler, node: cst.If) -> Report | None:
+    """Return the report of the last branch if all branches report."""
+    first = _report_in(module, handler, node.body.body, 0)
+    if first is None or node.orelse is None:
+        return None
+    if isinstance(node.orelse, cst.If):
+        return _report_of_branches(module, handler, node.orelse)
+    return _report_in(module, handler, node.orelse.body.body, 0)
+
+
+def _report_of_call(module: Module, handler: ExceptHandler, call: cst.Call, depth: int) -> Report | None:
+    dotted = dotted_name(call.func)
+    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted
+    if dotted in _STREAMS or last.startswith("print_") or last in _PRINTING:
+        return Report.PRINTS
+    if (last in _TELLING and last not in _TEXTS) or last.startswith("log_"):
+        return Report.LOGS
+    own = module.bindings.get(last, ()) if isinstance(call.func, cst.Name) and depth < _DEEPEST else ()
+    if len(own) == 1 and isinstance(own[0], cst.FunctionDef):
+        return _report_in(module, handler, own[0].body.body, depth + 1)
+    return None
 
 
 def tells_only(module: Module, handler: ExceptHandler) -> bool:
@@ -205,7 +267,7 @@ def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int
 
 
 def is_swallowed_again(event: TryBlock) -> bool:
-    """Whether an outer `try`, here or in a caller, swallows what a handler of this one would raise."""
+    """Whether an outer `try`, here or in a caller, swallows an exception raised by a handler of this one."""
     for place in (event.place, *reversed(event.calls)):
         around = enclosing(place.module, place.node)
         inner = max(
@@ -223,7 +285,7 @@ _BROAD = frozenset({"Exception", "BaseException", "RuntimeError"})
 
 
 def _is_broad(handler: ExceptHandler) -> bool:
-    """Whether a handler catches the exceptions that torch raises."""
+    """Whether a handler catches torch's exceptions."""
     return handler.type is None or not _BROAD.isdisjoint(_names(handler.type))
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
-from shapefix.checks.support.evidence import layer_code
+from shapefix.checks.support.evidence import layer_code, made_at
 from shapefix.checks.support.layer_settings import (
     GIVES,
     can_be,
@@ -22,7 +23,7 @@ from shapefix.checks.support.rewrites import line_of
 from shapefix.diagnostics import Applicability, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import Module
+from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
@@ -98,6 +99,19 @@ def written_at(event: OpRejected) -> Iterator[Evidence]:
     number = None if given is None else stated(layer, taken.name, given)
     if number is not None and number.name:
         yield Evidence(number.place.span, f"`{number.name}` is {number.place.code} here")
+
+
+def stated_at(event: OpRejected, label: str, primary: Place) -> Iterator[Evidence]:
+    """Yield the construction of the layer; the label is at its number, unless the layer itself is primary."""
+    taken, layer = taken_by(event), event.layer
+    if not isinstance(layer, LibraryObject) or layer.place is None:
+        return
+    place = layer.place
+    if label and taken is not None and place is not primary and constructor(layer) is not None:
+        given = given_to(layer, taken.position, taken.name)
+        place = Place(place.module, given) if given is not None else place
+    for step in made_at(layer, label):
+        yield replace(step, span=place.span)
 
 
 def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:

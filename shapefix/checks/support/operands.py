@@ -90,7 +90,7 @@ def shown(operand: Operand, context: CheckContext) -> str:
     """Return a tensor as `f32[256, 20, 4000]`, with ? for an unknown dtype, and ... for an unknown rank."""
     dtype = SHORT.get(operand.tensor.dtype or "", operand.tensor.dtype or "")
     if operand.layout is not None:
-        return f"{dtype}[{', '.join(map(context.text, operand.layout.sizes))}]"
+        return f"{dtype}[{', '.join(map(context.concrete, operand.layout.sizes))}]"
     last = operand.tensor.known_size(-1)
     return f"{dtype}[..., {context.text(last)}]" if last is not None else f"{dtype}[...]"
 

@@ -6,6 +6,7 @@ from shapefix.diagnostics import Condition
 from shapefix.domains.batches import Collated
 from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, LibraryObject, Reference, Value
 
 _PADS_INPUTS = {
@@ -23,12 +24,16 @@ LABELS = ("labels", "label", "label_ids")
 RAGGED = Condition("two rows of a batch have different lengths")
 
 
-def labels_fail(event: Collated) -> bool:
-    """Whether SF301 is reported for the column `labels`."""
+def failing_labels(event: Collated) -> list[Place]:
+    """Return the places of the labels reported by SF301."""
     sample = event.sample
     if padding_kind(event) is None or not isinstance(sample, DictValue) or event.single:
-        return False
-    return ragged_origin(sample.fields.get("labels")) is not None
+        return []
+    return [
+        sample.written.get(key, event.place)
+        for key in LABELS
+        if ragged_origin(sample.fields.get(key)) is not None
+    ]
 
 
 def ragged_origin(row: Value | None) -> Origin | None:

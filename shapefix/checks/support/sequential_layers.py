@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from shapefix.checks.support.layer_settings import GIVES, NORMS, from_end, kind_of
+from shapefix.checks.support.syntax import enclosing
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
@@ -26,6 +30,18 @@ def neighbor(event: OpRejected) -> LibraryObject | None:
         step = step.source
     # The mismatch existed before the first layer.
     return None
+
+
+def edited_place(event: OpRejected) -> Place:
+    """Return the place to edit: the layer's own if it is in a Sequential, else that of the call."""
+    layer = event.layer
+    if not isinstance(layer, LibraryObject) or layer.place is None or not isinstance(layer.place, Place):
+        return event.place
+    module = layer.place.module
+    around = enclosing(module, layer.place.node)
+    calls = (node for node in around if isinstance(node, cst.Call) and node is not layer.place.node)
+    is_inside = any(module.code(call.func).rpartition(".")[2] == "Sequential" for call in calls)
+    return layer.place if is_inside else event.place
 
 
 def _is_kept(event: OpRejected, step: LayoutStep, source: LayoutStep) -> bool:

@@ -1,4 +1,4 @@
-"""Words of torch's exceptions for rejected layers."""
+"""Words of torch's exceptions for rejected layers and operations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from shapefix.diagnostics import ExpectedError
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import Unknown
-from shapefix.tensors.errors import SizeMismatch, WindowTooLarge, WrongRank
+from shapefix.tensors.errors import (
+    IndexOutOfRange,
+    SizeMismatch,
+    TooManyIndices,
+    WindowTooLarge,
+    WrongNumberOfElements,
+    WrongRank,
+)
+from shapefix.tensors.ops import BINARY_NAMES
 
 _RECURRENT = ("RNN", "LSTM", "GRU")
 _OF_FEATURES = {
@@ -53,4 +61,100 @@ def _of_rank(name: str, error: WrongRank) -> ExpectedError | None:
         function = name.lower().replace("transpose", "_transpose")
         words = f"Expected {wanted[0]} (unbatched) or {wanted[1]} (batched) input to {function}"
         return ExpectedError("RuntimeError", words)
+    return None
+
+
+_CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack"})
+_PRODUCTS = frozenset({"matmul", "mm", "bmm", "linear"})
+_OPERATORS = frozenset(
+    {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge", "eq", "ne"}
+)
+_BY_CLASS = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
+_BY_ELEMENT = frozenset({"mse_loss", "MSELoss", "l1_loss", "L1Loss", "smooth_l1_loss", "SmoothL1Loss"})
+_LOGITS = frozenset({"binary_cross_entropy_with_logits", "BCEWithLogitsLoss"})
+_PROBABILITIES = frozenset({"binary_cross_entropy", "BCELoss"})
+
+
+def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | None:
+    """Return the exception for a rejected layer or operation; None if its words are not known."""
+    space, _, name = event.function.rpartition(".")
+    if name in _BY_CLASS | _BY_ELEMENT | _LOGITS | _PROBABILITIES:
+        return _of_loss(event, name)
+    if event.layer is not None:
+        return layer_error(event, context)
+    error = event.error
+    if isinstance(error, WrongNumberOfElements) and name in ("view", "reshape"):
+        target, have = [size.value for size in error.target], error.have.value
+        shape = "..." if None in target else f"'{target}'"
+        size = "..." if have is None else str(have)
+        return ExpectedError("RuntimeError", f"shape {shape} is invalid for input of size {size}")
+    if isinstance(error, TooManyIndices):
+        return ExpectedError("IndexError", f"too many indices for tensor of dimension {error.rank}")
+    if isinstance(error, IndexOutOfRange) and name == "embedding":
+        return ExpectedError("IndexError", "index out of range in self")
+    if isinstance(error, WrongRank) and name in _CATS:
+        return ExpectedError("RuntimeError", "Tensors must have same number of dimensions")
+    if not isinstance(error, SizeMismatch):
+        return None
+    if name in _CATS:
+        return ExpectedError("RuntimeError", "Sizes of tensors must match except in dimension")
+    if name == "stack":
+        return ExpectedError("RuntimeError", "stack expects each tensor to be equal size")
+    if name in _PRODUCTS:
+        return _of_product(event, error, name)
+    is_binary = name in _OPERATORS if space == "operator" else name in BINARY_NAMES
+    return _of_elements(error) if is_binary else None
+
+
+def _of_elements(error: SizeMismatch) -> ExpectedError | None:
+    """Return the exception for two operands with incompatible sizes."""
+    if error.other is None:
+        return None
+    a, b = (error.have, error.want) if error.operand < error.other else (error.want, error.have)
+    if a.value is None or b.value is None:
+        return ExpectedError("RuntimeError", "The size of tensor a ... must match the size of tensor b")
+    words = f"The size of tensor a ({a.value}) must match the size of tensor b ({b.value})"
+    return ExpectedError("RuntimeError", words)
+
+
+def _of_product(event: OpRejected, error: SizeMismatch, name: str) -> ExpectedError | None:
+    """Return the exception for two matrices with incompatible sizes."""
+    if error.other is None or {error.operand, error.other} != {0, 1}:
+        return None
+    one, two = event.operands[0].layout, event.operands[1].layout
+    if one is None or two is None or one.rank < 2 or two.rank < 2:
+        return None
+    dims = {error.operand: error.dim, error.other: error.other_dim}
+    if name == "linear":
+        return ExpectedError("RuntimeError", _OF_FEATURES["Linear"]) if two.rank == 2 else None
+    if dims[0] != one.rank - 1 or dims[1] != two.rank - 2:
+        return None
+    if two.rank == 2:
+        return ExpectedError("RuntimeError", _OF_FEATURES["Linear"])
+    return ExpectedError("RuntimeError", "Expected size for first two dimensions of batch2 tensor to be")
+
+
+def _of_loss(event: OpRejected, name: str) -> ExpectedError | None:
+    """Return the exception for predictions and targets of a loss."""
+    error = event.error
+    layouts = [operand.layout for operand in event.operands[:2]]
+    ranks = [layout.rank for layout in layouts if layout is not None]
+    if len(ranks) < 2 or len(event.operands) > 2 or not isinstance(error, (SizeMismatch, WrongRank)):
+        return None
+    if name in _LOGITS:
+        return ExpectedError("ValueError", "Target size ... must be the same as input size")
+    if name in _PROBABILITIES:
+        return ExpectedError("ValueError", "Using a target size ... that is different to the input size")
+    if name in _BY_ELEMENT:
+        return _of_elements(error) if isinstance(error, SizeMismatch) else None
+    if isinstance(error, WrongRank):
+        if ranks == [2, 2]:
+            return ExpectedError(
+                "RuntimeError", "0D or 1D target tensor expected, multi-target not supported"
+            )
+        return None
+    sizes = [layout.sizes[0].value for layout in layouts if layout is not None and layout.rank]
+    if error.dim == 0 and ranks == [2, 1] and None not in sizes:
+        words = f"Expected input batch_size ({sizes[0]}) to match target batch_size ({sizes[1]})"
+        return ExpectedError("ValueError", words)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import libcst as cst
@@ -21,6 +22,10 @@ from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
 
+_SHOWN = (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation, cst.Comparison)
+_CELL = re.compile(r"^# (?:%%|In\[)", re.MULTILINE)
+"""Marks of cells in the scripts that Jupyter, Spyder and VS Code write."""
+
 
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
     """Whether the code certainly discards a tensor returned by one of these operations."""
@@ -36,7 +41,7 @@ def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
 
 
 def _loses_nothing(event: Discarded) -> bool:
-    """Whether the result is what the variable holds: `x.float()` of a float32 tensor.
+    """Whether the result is the value of the variable: `x.float()` of a float32 tensor.
 
     After a write in place, a conversion to a dtype that the tensor may have already is not worth a finding.
     """
@@ -67,7 +72,7 @@ def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnos
 
 
 def _written_in_place(call: cst.Call) -> cst.Call | None:
-    """Return the part of a chain that changes the tensor: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
+    """Return the changing part of a chain: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
     node: cst.BaseExpression = call.func
     while isinstance(node, (cst.Call, cst.Attribute)):
         if isinstance(node, cst.Call):
@@ -162,12 +167,15 @@ def _flows(loss: TensorValue, tensor: TensorValue) -> bool:
 def _is_display(event: Discarded) -> bool:
     """Whether the file is the transcript of an interactive session: a top-level line shows its value.
 
-    A bare name or attribute at the top level is the sign of one.
+    A line at the top level that computes nothing else, a bare name or `x + 1`, is the sign of one, and so is
+    a mark of a notebook's cell.
     """
     lines = [line for line in event.place.module.tree.body if isinstance(line, cst.SimpleStatementLine)]
     shown = [part for line in lines for part in line.body if isinstance(part, cst.Expr)]
-    return event.place.node in shown and any(
-        isinstance(part.value, (cst.Name, cst.Attribute)) for part in shown
+    if event.place.node not in shown:
+        return False
+    return any(isinstance(part.value, _SHOWN) for part in shown) or bool(
+        _CELL.search(event.place.module.text)
     )
 
 

@@ -15,7 +15,7 @@ RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 
 
 def reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
-    """Return the fix that calls `.reshape`; unsafe if the code writes to the result or the tensor."""
+    """Return the fix to call `.reshape`; unsafe if the code writes to the result or the tensor."""
     name = method_name(event.call)
     if name is None:
         return []
@@ -33,7 +33,7 @@ def reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
 
 
 def _is_written_at_once(event: Viewed) -> bool:
-    """Whether a function that gets the view writes into it: `F.relu_(x.view(-1))`, `out=x.view(-1)`."""
+    """Whether a function writes into the passed view: `F.relu_(x.view(-1))`, `out=x.view(-1)`."""
     around = enclosing(event.place.module, event.call)
     given, call = (around[-2], around[-3]) if len(around) > 2 else (None, None)
     if not isinstance(given, cst.Arg) or not isinstance(call, cst.Call):
@@ -44,7 +44,7 @@ def _is_written_at_once(event: Viewed) -> bool:
 
 
 def _is_written_later(event: Viewed, context: CheckContext) -> bool:
-    """Whether the code writes into the viewed tensor after the view, which would show the change."""
+    """Whether the code writes into the viewed tensor after the view."""
     later = context.events[context.events.index(event) + 1 :]
     return any(
         isinstance(each, InPlaceWrite) and each.tensor.storage is event.tensor.storage for each in later

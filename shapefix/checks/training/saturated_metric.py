@@ -11,11 +11,13 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.batch_loops import is_in_batches
+from shapefix.checks.support.displayed_metrics import is_beside_loss
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     header_span,
     is_swallowed_again,
     is_swallowing,
+    report_of,
     tells_only,
     tests_exception,
 )
@@ -38,7 +40,7 @@ _LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", 
 
 @rule("SF802", on=ClampedExp)
 def clamped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
+    if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event) or is_beside_loss(event):
         return
     bound = f"{event.bound:.6g}"
     yield rule.diagnostic(
@@ -138,7 +140,7 @@ def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Di
 
 
 def _raised(event: TryBlock) -> list[Fix]:
-    """Raise in every handler of the statement that returns a number; nothing if a caller swallows it."""
+    """Raise in every handler with a number as its result; nothing if a caller swallows it."""
     module = event.place.module
     ends = [_last_statement(handler.node.body) for handler in event.handlers if handler.catches_all]
     edits = [
@@ -155,6 +157,9 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
     """Report the result of zero counted batches: `return float("inf")` after `if count == 0`."""
     module = event.place.module
     if not is_in_batches(event) or not is_swallowing(module, handler.node):
+        return
+    if report_of(module, handler.node) is not None:
+        # Each failed batch leaves a trace beside the number.
         return
     if any(tests_exception(handler.node, test) for test in _tests(handler.node.body)):
         return

@@ -20,6 +20,7 @@ from shapefix.checks.support.handlers import (
     is_swallowing,
     means_memory,
     memory_errors_only,
+    report_of,
     tests_exception,
 )
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
@@ -49,20 +50,23 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
     act = _foremost(event)
     subject = f"`{call_text(act.place)}`" if isinstance(act.place.node, cst.Call) else act.kind
     hidden = _hidden(event, context)
-    message = f"`{header_text(module, handler.node)}` hides errors from {subject}"
+    header, report = header_text(module, handler.node), report_of(module, handler.node)
+    if report is None:
+        message, consequence = f"`{header}` hides errors from {subject}", "every batch can fail silently"
+    else:
+        message = f"`{header}` around {subject} {report} each failure and goes on"
+        consequence = "every batch can fail"
     if hidden:
         first = hidden[0]
-        where = f"line {first.span.row}" if first.span.path == span.path else _elsewhere(first)
+        where = f"line {first.failing.row}" if first.failing.path == span.path else _elsewhere(first)
         consequence = f"{first.code} at {where}"
-    else:
-        consequence = "every batch can fail silently"
     return rule.diagnostic(
         span,
         f"{message}: {consequence}",
         evidence=[
             *call_trace(event),
             Evidence(act.place.span, f"{act.kind} runs here"),
-            *(Evidence(each.span, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
+            *(Evidence(each.failing, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
         ],
         fixes=list(_fixes(event, handler)),
         follows=Cause(hidden[0].code, hidden[0].span) if hidden else None,
@@ -70,8 +74,8 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
 
 
 def _elsewhere(finding: Diagnostic) -> str:
-    file = finding.span.path.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{finding.span.row}"
+    file = finding.failing.path.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{finding.failing.row}"
 
 
 def _foremost(event: TryBlock) -> TrainStep:
@@ -95,7 +99,7 @@ def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
 
 
 def _fixes(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
-    """Suggest to raise what the handlers of the statement do not expect; nothing if a caller swallows it."""
+    """Suggest to raise unexpected exceptions in the handlers; nothing if a caller swallows them."""
     if is_swallowed_again(event):
         return
     module, node = event.place.module, handler.node

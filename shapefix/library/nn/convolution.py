@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, Value
+from shapefix.library.nn.changed_weights import note_weight
 from shapefix.library.nn.layers import computed_dtype, fields_of, functional, layer, result, weights
 from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
 from shapefix.library.nn.training import is_trained
@@ -115,6 +116,7 @@ def _register(rank: int, *, transposed: bool) -> None:
         layout = _weight_layout(given, rank, transposed=transposed)
         made = TensorValue() if layout is None else as_result(call, layout, Op.PARAMETER)
         made.graph = is_trained(call, call.receiver)
+        note_weight(call, made)
         return made
 
     method(f"torch.nn.{kind}", "@weight")(weight)

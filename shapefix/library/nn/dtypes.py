@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -30,7 +31,7 @@ from shapefix.tensors.dtypes import is_complex, is_floating
 
 @dataclass(frozen=True, slots=True)
 class WeightDtype(Fact):
-    """Dtype of a layer's weights, and the entry point in which it is known."""
+    """Dtype of a layer's weights, and the entry point with this knowledge."""
 
     dtype: str
     entry_point: int
@@ -134,7 +135,7 @@ def _registered(module: InstanceValue | LibraryObject) -> frozenset[object]:
 
 
 def convert_tensors(
-    call: Call, module: InstanceValue | LibraryObject, dtype: str | None, whole: bool
+    ev: Evaluator, module: InstanceValue | LibraryObject, dtype: str | None, whole: bool
 ) -> None:
     """Convert the parameters and buffers of a module; None for an unknown dtype.
 
@@ -148,7 +149,7 @@ def convert_tensors(
         elif name == "_modules":
             after = _children(value, dtype, whole)
         if after is not value:
-            call.ev.journal.write(fields, name, after)
+            ev.journal.write(fields, name, after)
 
 
 def _converted(value: Value, dtype: str | None, whole: bool) -> Value:

@@ -15,6 +15,7 @@ from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value, facts_of
 from shapefix.library.data.last_batches import try_last_batch
+from shapefix.library.nn.changed_weights import note_weight
 from shapefix.library.nn.dtypes import WeightDtype, check_dtypes, note_dtype, of_weights
 from shapefix.library.nn.loss_checks import check_loss
 from shapefix.library.nn.module import MODULE
@@ -249,6 +250,7 @@ def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call],
             made = as_result(call, contiguous([s for s in sizes if s is not None]), Op.PARAMETER)
         made.graph = is_trained(call, call.receiver) if not name.startswith("running_") else False
         fields[name] = made
+        note_weight(call, made)
         return made
 
     return parameter

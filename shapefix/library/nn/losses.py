@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shapefix.domains.masks import MASK
-from shapefix.domains.tokens import TokensCompared
+from shapefix.domains.tokens import TokensCompared, is_computed_from
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
@@ -79,7 +79,9 @@ def cross_entropy(call: Call, given: BoundArguments) -> Value:
     weighs = given.is_none("weight") is not True or given.text("reduction") not in ("mean", "sum")
     if given.number("ignore_index") == MASK and not weighs:
         if isinstance(targets, TensorValue) and tensor_row(targets) is not None:
-            call.ev.emit(TokensCompared(call.place, call.ev.calls, targets))
+            scores = given.tensor("input")
+            from_inputs = scores is not None and is_computed_from(call.ev, scores, targets)
+            call.ev.emit(TokensCompared(call.place, call.ev.calls, targets, from_inputs))
     return _loss(call, given, _per_sample)
 
 

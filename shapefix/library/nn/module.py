@@ -11,10 +11,8 @@ from shapefix.domains.gradients import Gradients
 from shapefix.domains.modes import EvaluationRecorded
 from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
-from shapefix.interpreter import hooks
-from shapefix.interpreter.calls import Arguments, Call, before_call, call_method
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     FALSE,
@@ -26,7 +24,6 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
-    facts_of,
 )
 from shapefix.library.nn import dtypes, parameter_devices
 from shapefix.library.nn.training import set_trained
@@ -80,11 +77,7 @@ def _forwarded(call: Call) -> Value:
     return Unknown(tensor=TensorValue(origin=origin, certain=False))
 
 
-@method(
-    MODULE,
-    "apply",
-    "share_memory",
-)
+@method(MODULE, "share_memory")
 def itself(call: Call) -> Value:
     return call.receiver or Unknown()
 
@@ -118,7 +111,11 @@ def cast(call: Call) -> Value:
     """Convert the weights to another dtype; return the module itself."""
     name = call.name.rpartition(".")[2]
     receiver = call.receiver or Unknown()
-    _convert(call, receiver, _CASTS.get(name) or dtype_of(call.value(0, "dst_type")), whole=name == "type")
+    dtype = _CASTS.get(name) or dtype_of(call.value(0, "dst_type"))
+    _convert(call, receiver, dtype, whole=name == "type")
+    if dtype is None:
+        # `torch.cuda.HalfTensor` names a device, too.
+        parameter_devices.send(call, list(modules_in(receiver)), None)
     return receiver
 
 
@@ -130,7 +127,7 @@ def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False
     for module in modules_in(receiver):
         if dtypes.WeightDtype in module.facts:
             call.ev.journal.write(module.facts, dtypes.WeightDtype, dtypes.converted(call, dtype))
-        dtypes.convert_tensors(call, module, dtype, whole)
+        dtypes.convert_tensors(call.ev, module, dtype, whole)
 
 
 @method(MODULE, "__init__")
@@ -197,29 +194,6 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
                 waiting.append(field)
 
 
-@before_call
-def _invalidate_arguments(call: Call) -> None:
-    """Forget devices of modules passed to libraries other than torch: they may move them."""
-    if not call.name.startswith(("torch.", "builtins.", "operator.")):
-        for given in call.arguments.everything:
-            invalidate_device(call.ev, given)
-
-
-@hooks.read_unknown
-def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
-    """Forget the device of a module after an unknown method, such as `parallelize`."""
-    invalidate_device(ev, owner)
-
-
-@hooks.escape
-def invalidate_device(ev: Evaluator, value: Value) -> None:
-    """Forget the device of a module and of all below it after a call of unknown code."""
-    if ModuleDevice in facts_of(value):
-        for module in modules_in(value):
-            if ModuleDevice in module.facts:
-                ev.journal.write(module.facts, ModuleDevice, None)
-
-
 @method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")
 def register(call: Call) -> Value:
     """Set the named attribute."""
@@ -240,21 +214,9 @@ def register(call: Call) -> Value:
     return NONE
 
 
-@method(MODULE, "modules", "children", "buffers")
-def several(call: Call) -> Value:
-    return ListValue(None)
-
-
-@method(MODULE, "named_modules", "named_children", "named_buffers")
-def named(call: Call) -> Value:
-    return ListValue(None, TupleValue((Unknown("name"), Unknown("value"))))
-
-
 @method(
     MODULE,
-    "@training",
     "state_dict",
-    "load_state_dict",
     "get_submodule",
     "get_parameter",
     "register_full_backward_hook",

@@ -32,7 +32,7 @@ _SPREAD = frozenset({"device_map", "quantization_config", "load_in_8bit", "load_
 
 
 def model_where(call: Call) -> ModuleDevice | None:
-    """Device of a model of transformers, which may be spread over several devices."""
+    """Device of a model of transformers, possibly spread over several devices."""
     is_plain = _SPREAD.isdisjoint(call.arguments.keywords)
     return made_where(call, {}) if is_plain else None
 

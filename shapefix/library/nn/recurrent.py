@@ -36,7 +36,11 @@ def recurrent(call: Call, given: BoundArguments) -> Value:
         fields = {**source.fields, "width": last}
         return TupleValue((LibraryObject(PACKED, {}, call.place, fields), states))
     tensor = given.tensor("input")
-    if tensor is not None and batch_first:
+    states = [state.layout.rank for state in _states_given(given, kind) if state and state.layout]
+    if tensor is not None and states and states[0] in (2, 3):
+        # torch rejects a state with another number of dimensions than the input.
+        assume_rank(call, tensor, states[0])
+    elif tensor is not None and batch_first:
         # A stated batch_first implies an input with a batch, most of the time.
         assume_rank(call, tensor, 3, certain=False)
     last_size_is(tensor, given.size("input_size"))

@@ -20,7 +20,7 @@ from shapefix.library.signatures import BoundArguments
 
 @dataclass(frozen=True, slots=True)
 class Trained(Fact):
-    """Module with trained parameters since the entry point that created it."""
+    """Module with trained parameters since its creating entry point."""
 
     entry_point: int
 

@@ -93,15 +93,7 @@ def to(call: Call, tensor: TensorValue) -> Value:
     target = _target(call, tensor)
     wanted = call.arguments.keywords.get("memory_format")
     if wanted is None:
-        return moved_and_converted(
-            call,
-            tensor,
-            target.dtype,
-            target.device,
-            target.known,
-            converts=target.converts,
-            moves=target.moves,
-        )
+        return moved_and_converted(call, tensor, target)
     made = in_memory_format(call, tensor, wanted)
     made.dtype, made.device = target.dtype, target.device
     return made
@@ -109,7 +101,10 @@ def to(call: Call, tensor: TensorValue) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Dtype and device named by `.to(…)`: whether all arguments are known, and which kinds it may name."""
+    """Dtype and device of the result of a conversion.
+
+    known is False if the code may name others, converts whether it may name a dtype, moves a device.
+    """
 
     dtype: str | None
     device: Device | None
@@ -142,23 +137,12 @@ def _target(call: Call, tensor: TensorValue) -> _Target:
     return _Target(dtype, device, known, converts, moves)
 
 
-def moved_and_converted(
-    call: Call,
-    tensor: TensorValue,
-    dtype: str | None,
-    device: Device | None,
-    known: bool = True,
-    *,
-    converts: bool,
-    moves: bool = True,
-) -> TensorValue:
-    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which.
-
-    converts is whether the code may name a dtype, moves whether it may name a device.
-    """
+def moved_and_converted(call: Call, tensor: TensorValue, target: _Target) -> TensorValue:
+    """Convert and move the tensor: the result is the tensor itself, a copy, or undecided."""
+    dtype, device, known = target.dtype, target.device, target.known
     changes = [
-        _differs(tensor.dtype, dtype) if converts else False,
-        _is_elsewhere(tensor.device, device) if moves else False,
+        _differs(tensor.dtype, dtype) if target.converts else False,
+        _is_elsewhere(tensor.device, device) if target.moves else False,
     ]
     if known and changes == [False, False]:
         if tensor.device is None or not tensor.device.by_default:
@@ -170,22 +154,18 @@ def moved_and_converted(
     if True in changes:
         result = copied(call, tensor, Op.TO, dtype)
     else:
-        same_if = _same_if(call, tensor, dtype, device, *changes) if known else ""
+        same_if = _same_if(call, target, *changes) if known else ""
         result = copied_or_same(call, tensor, Op.TO, dtype, same_if)
     result.dtype, result.device, result.row = dtype, device, tensor_row(tensor)
     return result
 
 
-def _same_if(
-    call: Call,
-    tensor: TensorValue,
-    dtype: str | None,
-    device: Device | None,
-    converts: bool | None,
-    moves: bool | None,
-) -> str:
-    """What must hold for `.to(…)` to return the tensor itself; empty if that is unlikely."""
-    subject = _subject(call)
+def _same_if(call: Call, target: _Target, converts: bool | None, moves: bool | None) -> str:
+    """Condition for `.to(…)` to return the tensor itself; empty if that is unlikely.
+
+    converts is whether the dtype changes, moves whether the device does, None if unknown.
+    """
+    subject, dtype, device = _subject(call), target.dtype, target.device
     parts = [f"`{subject}` is already {dtype}"] if converts is None and dtype is not None else []
     if converts is None and dtype is None:
         return ""
@@ -241,7 +221,7 @@ def moved(call: Call, tensor: TensorValue) -> Value:
     given = arguments_of(call).values.get("device", NONE)
     is_stated = not isinstance(given, Constant) or given.value is not None
     device = placed(call.ev, device_of(given) if is_stated else named_device(name), call.place)
-    return moved_and_converted(call, tensor, tensor.dtype, device, converts=False)
+    return moved_and_converted(call, tensor, _Target(tensor.dtype, device, True, False, True))
 
 
 def in_memory_format(call: Call, tensor: TensorValue, wanted: Value | None) -> TensorValue:

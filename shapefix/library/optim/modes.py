@@ -53,6 +53,13 @@ def switch(ev: Evaluator, root: Value, mode: Value) -> None:
         ev.journal.write(modes.set_in, module, ev.entry_point)
 
 
+@method(MODULE, "@training")
+def training(call: Call) -> Value:
+    """`self.training`, as far as the code sets it."""
+    mode = mode_of(call.ev, call.receiver) if call.receiver is not None else None
+    return Unknown("training") if mode is None else TRUE if mode else FALSE
+
+
 _DROPOUTS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
 WITH_DROPOUT = re.compile(
     r"(Bert|DistilBert|Roberta|XLMRoberta|Electra|DebertaV2|GPT2|OPT|T5|Bart)(Config|For|Model|LMHead)"

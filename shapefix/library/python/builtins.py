@@ -30,6 +30,7 @@ from shapefix.interpreter.values import (
     Number,
     Reference,
     Text,
+    TypeOf,
     Unknown,
     Value,
     as_size,
@@ -250,9 +251,10 @@ def has_attribute(call: Call) -> Value:
 @function("builtins.type")
 def type_(call: Call) -> Value:
     value = call.value(0)
-    if value is not None:
-        call.ev.note_type_check(value)
-    return Unknown()
+    if value is None or call.arguments.open or len(call.arguments.positional) > 1:
+        return Unknown()
+    call.ev.note_type_check(value)
+    return TypeOf(value)
 
 
 @function("builtins.getattr")

@@ -197,7 +197,7 @@ def update(call: Call) -> Value:
 
 @function("builtins.list.copy", "builtins.dict.copy", "copy.copy")
 def duplicate(call: Call) -> Value:
-    """Copy that shares its contents."""
+    """Copy with shared contents."""
     value = call.receiver
     if value is None:
         value = arguments_under(call, "copy.copy").value("x")
@@ -212,7 +212,7 @@ def duplicate(call: Call) -> Value:
 
 @function("copy.deepcopy")
 def deep_copy(call: Call) -> Value:
-    """Copy that shares nothing."""
+    """Copy without shared contents."""
     return _deeply_copied(arguments_under(call, "copy.deepcopy").value("x"), 0)
 
 

@@ -6,6 +6,7 @@ import libcst as cst
 
 from shapefix.domains.batches import CallSignature, ModelCalled
 from shapefix.domains.lost_values import note_batch
+from shapefix.domains.tokens import note_inputs
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
@@ -35,6 +36,7 @@ def note_call(call: Call, model: Value | None) -> None:
     Code that catches the TypeError of a wrong argument expects it.
     """
     ev, given = call.ev, call.arguments
+    note_inputs(ev, call.place.node, given.everything)
     if model is not None:
         note_step(ev, StepKind.MODEL, call.place.node)
     if isinstance(model, InstanceValue):
@@ -76,7 +78,7 @@ def signature_of(ev: Evaluator, model: Value) -> CallSignature | None:
 
 
 def _of_transformers(ev: Evaluator, name: str, made_with: str | None = None) -> CallSignature | None:
-    """Signature of a head of transformers, in the version that the project uses."""
+    """Signature of a head of transformers, in the project's version."""
     version = ev.versions.get("transformers")
     last = name.rpartition(".")[2]
     if not last.startswith("Auto"):

@@ -149,7 +149,7 @@ def configuration(call: Call) -> Value:
 
 
 def _checkpoint(call: Call, kind: str) -> Value:
-    """Name of the checkpoint that `from_pretrained` of a model or a configuration loads."""
+    """Name of the checkpoint loaded by `from_pretrained` of a model or a configuration."""
     return arguments_under(call, f"{kind}.from_pretrained").value("pretrained_model_name_or_path")
 
 
@@ -270,7 +270,7 @@ _POOLED = ("Albert", "Bert", "Camembert", "Roberta", "XLMRoberta")
 
 
 def _first_parameter(call: Call) -> str | None:
-    """Parameter that the first positional argument is for; None if unknown."""
+    """Parameter of the first positional argument; None if unknown."""
     config = fields_of(call.receiver).get("config")
     own = class_of(call.receiver)
     if own is None:
@@ -321,7 +321,7 @@ def _leading(call: Call, *names: str) -> tuple[Size, Size] | None:
 
 
 def _takes_any_rank(call: Call) -> bool:
-    """Check for a model that may accept token ids of any rank."""
+    """Check for a model with token ids of any rank."""
     names = _class_names(call)
     if any(not name.startswith("Auto") for name in names):
         return any(name.startswith(_ANY_RANK) for name in names)
@@ -460,7 +460,7 @@ def forward_to_states(call: Call) -> Value:
 
 
 def _is_pooled(call: Call) -> bool:
-    """Check for a model whose second output is certainly a pooled state."""
+    """Check for a model with a pooled state as its certain second output."""
     return any(
         name.removesuffix(end) in _POOLED for name in _class_names(call) for end in ("Model", "Config")
     )

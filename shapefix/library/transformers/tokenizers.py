@@ -99,7 +99,7 @@ def made(call: Call) -> Value:
 
 @function(f"{TOKENIZER}.from_pretrained")
 def from_pretrained(call: Call) -> Value:
-    """Tokenizer with the settings of a checkpoint, which may give a pad token to any class."""
+    """Tokenizer with the settings of a checkpoint; it may give a pad token to any class."""
     name = arguments_under(call, f"{TOKENIZER}.from_pretrained").value("pretrained_model_name_or_path")
     text = name.value if isinstance(name, Constant) and isinstance(name.value, str) else ""
     public = of_checkpoint(text)

@@ -67,7 +67,7 @@ def make_trainer(call: Call) -> Value:
 
 @method(TRAINER, "__init__")
 def initialize_trainer(call: Call) -> Value:
-    """Initialize a project's trainer that derives from the library's."""
+    """Initialize a project's trainer derived from the library's."""
     settings = bound(SIGNATURE, call.arguments)
     trainer = call.receiver
     if isinstance(trainer, InstanceValue):

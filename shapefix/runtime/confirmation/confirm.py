@@ -60,7 +60,7 @@ class Confirmer:
         return bool(functions((finding.span, *steps)) & functions(found.places))
 
     def _confirmation(self, finding: Diagnostic) -> Confirmation:
-        own, *others = [_real(finding.span), *(_real(step.span) for step in finding.evidence)]
+        own, *others = [_real(finding.failing), *(_real(step.span) for step in finding.evidence)]
         for path in dict.fromkeys(place.path for place in (own, *others)):
             problem = self._changed(path)
             if problem is not None:

@@ -55,7 +55,7 @@ def _lines() -> DictValue:
 
 
 def _loaded(call: Call, given: BoundArguments) -> DictValue:
-    """Row of a dataset that `load_dataset` loads from the hub or from files."""
+    """Row of a dataset loaded by `load_dataset` from the hub or from files."""
     path = given.value("path")
     if not isinstance(path, Constant):
         return any_rows()

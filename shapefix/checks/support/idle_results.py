@@ -1,0 +1,203 @@
+"""Discarded results without a consequence: of benchmarks, of dead variables, and of redundant operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.support.syntax import enclosing, holds, nodes
+from shapefix.domains.operations import Discarded
+from shapefix.domains.passed_on import MOVES, PassedOn
+from shapefix.interpreter.modules import children, dotted_name
+from shapefix.interpreter.values import FunctionValue
+
+_TIMERS = frozenset(
+    {
+        "time",
+        "time_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "monotonic",
+        "process_time",
+        "default_timer",
+        "record",
+        "elapsed_time",
+    }
+)
+"""Functions that read a clock; `record` is a method of `torch.cuda.Event`."""
+_PROFILERS = frozenset({"profile", "record_function"})
+_EXPANSIONS = frozenset({"expand", "expand_as", "broadcast_to"})
+
+
+def is_idle(event: Discarded, context: CheckContext) -> bool:
+    """Whether the program computes the same with the result as without it, or only measures its time."""
+    around = enclosing(event.place.module, event.place.node)
+    if _is_measured(around):
+        return True
+    if not event.name or "." in event.name:
+        return False
+    return (
+        _is_dead(event, around)
+        or _is_broadcast_anyway(event, around)
+        or _is_moved_by_callees(event, context, around)
+    )
+
+
+def _is_measured(around: list[cst.CSTNode]) -> bool:
+    """Whether clocks are read around the line, or around a loop of expressions with the line."""
+    for position in range(len(around) - 1, 0, -1):
+        block, statement = around[position - 1], around[position]
+        if not isinstance(block, (cst.IndentedBlock, cst.Module)):
+            continue
+        at = next(index for index, each in enumerate(block.body) if each is statement)
+        before, after = block.body[:at], block.body[at + 1 :]
+        if _reads_clock(reversed(before)) and _reads_clock(after):
+            return True
+        outer = around[position - 2] if position > 1 else None
+        if not isinstance(outer, (cst.For, cst.While, cst.With)) or not all(map(_is_expression, block.body)):
+            return False
+        if isinstance(outer, cst.With) and any(_called(item.item) in _PROFILERS for item in outer.items):
+            return True
+    return False
+
+
+def _reads_clock(statements: Iterable[cst.CSTNode]) -> bool:
+    """Whether a clock is read in the first of the statements with another purpose than the line."""
+    for statement in statements:
+        if any(isinstance(node, cst.Call) and _called(node) in _TIMERS for node in nodes(statement)):
+            return True
+        if not _is_expression(statement):
+            return False
+    return False
+
+
+def _is_expression(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(small, cst.Expr) for small in statement.body
+    )
+
+
+def _called(node: cst.CSTNode) -> str:
+    function = node.func if isinstance(node, cst.Call) else None
+    if isinstance(function, cst.Attribute):
+        return function.attr.value
+    return function.value if isinstance(function, cst.Name) else ""
+
+
+def _is_dead(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether the tensor was created for a variable of the function with no other use."""
+    held = event.held
+    if held is None or held.origin is None or not isinstance(_scope(around), cst.FunctionDef):
+        return False
+    created = held.origin.place.node
+    others = [path for path in _mentions(around, event.name or "") if event.place.node not in path]
+    return bool(others) and all(
+        isinstance(path[-2], cst.AssignTarget)
+        and isinstance(path[-3], cst.Assign)
+        and holds(path[-3].value, created)
+        for path in others
+    )
+
+
+def _is_broadcast_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether an expanded variable is only used in arithmetic: it expands by itself."""
+    if event.function.rpartition(".")[2] not in _EXPANSIONS:
+        return False
+    later = _later(event, around)
+    return bool(later) and all(_broadcasts(path) for path in later)
+
+
+def _broadcasts(path: list[cst.CSTNode]) -> bool:
+    """Whether a mention is an operand of arithmetic with something other than a number."""
+    operation, own = path[-2], path[-1]
+    if isinstance(operation, cst.BinaryOperation):
+        other = operation.right if operation.left is own else operation.left
+        is_elementwise = not isinstance(operation.operator, cst.MatrixMultiply)
+        return is_elementwise and not isinstance(other, (cst.Integer, cst.Float, cst.UnaryOperation))
+    return isinstance(operation, cst.AugAssign) and operation.value is own
+
+
+def _is_moved_by_callees(event: Discarded, context: CheckContext, around: list[cst.CSTNode]) -> bool:
+    """Whether the variable only goes to functions with a move to their device first."""
+    if event.function.rpartition(".")[2] not in MOVES:
+        return False
+    callees = {
+        call: function
+        for each in context.events
+        if isinstance(each, PassedOn) and each.place.node is event.place.node
+        for call, function in each.callees.items()
+    }
+    later = _later(event, around)
+    return bool(later) and all(_is_moved(path, callees) for path in later)
+
+
+def _is_moved(path: list[cst.CSTNode], callees: dict[cst.Call, FunctionValue]) -> bool:
+    if len(path) < 3 or not isinstance(path[-2], cst.Arg) or not isinstance(path[-3], cst.Call):
+        return False
+    argument, call = path[-2], path[-3]
+    function = callees.get(call)
+    if function is None or not isinstance(function.node, cst.FunctionDef):
+        return False
+    name = _parameter(function, call, argument)
+    for statement in function.node.body.body if name else ():
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else statement
+        if any(isinstance(node, cst.Name) and node.value == name for node in nodes(small)):
+            return isinstance(small, cst.Assign) and _moves(small, name)
+    return False
+
+
+def _parameter(function: FunctionValue, call: cst.Call, argument: cst.Arg) -> str:
+    """Return the parameter for an argument of a function; empty if that is unclear."""
+    if argument.keyword is not None:
+        return argument.keyword.value
+    position = next(index for index, each in enumerate(call.args) if each is argument)
+    params = [param.name.value for param in function.node.params.params]
+    if function.owner is not None or any(each.star for each in call.args[: position + 1]):
+        return ""
+    return params[position] if position < len(params) else ""
+
+
+def _moves(assign: cst.Assign, name: str) -> bool:
+    """Whether an assignment moves a variable: `x = torch.as_tensor(x).to(device)`."""
+    return (
+        dotted_name(assign.targets[0].target) == name
+        and isinstance(assign.value, cst.Call)
+        and isinstance(assign.value.func, cst.Attribute)
+        and assign.value.func.attr.value in MOVES
+    )
+
+
+def _scope(around: list[cst.CSTNode]) -> cst.CSTNode:
+    return next(node for node in reversed(around) if isinstance(node, (cst.Module, cst.FunctionDef)))
+
+
+def _mentions(around: list[cst.CSTNode], name: str) -> list[list[cst.CSTNode]]:
+    """Return the paths to all mentions of a variable in its function, or in the file."""
+    return list(_paths([_scope(around)], name))
+
+
+def _paths(path: list[cst.CSTNode], name: str) -> Iterator[list[cst.CSTNode]]:
+    node = path[-1]
+    if isinstance(node, cst.Name):
+        if node.value == name:
+            yield path
+        return
+    parts = [node.value] if isinstance(node, (cst.Arg, cst.Attribute)) else children(node)
+    for part in parts:
+        yield from _paths([*path, part], name)
+
+
+def _later(event: Discarded, around: list[cst.CSTNode]) -> list[list[cst.CSTNode]]:
+    """Return the paths to the mentions after the line; in a loop around it, all others in the loop."""
+    module, here = event.place.module, event.place.span
+    loops = [node for node in around if isinstance(node, (cst.For, cst.While))]
+    found = []
+    for path in _mentions(around, event.name or ""):
+        span = module.span(path[-1])
+        is_after = (span.row, span.column) >= (here.end_row, here.end_column)
+        is_again = any(loop in path for loop in loops) and not isinstance(path[-2], cst.AssignTarget)
+        if event.place.node not in path and (is_after or is_again):
+            found.append(path)
+    return found

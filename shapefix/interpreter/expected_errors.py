@@ -1,0 +1,72 @@
+"""Errors on purpose: tests of an exception, and demonstrations of one."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.names import peek
+from shapefix.interpreter.values import FunctionValue, Reference
+
+_METHODS = ("assertRaises", "assert_raises")
+"""Beginnings of names in unittest, numpy.testing and absl: `assertRaisesRegex`."""
+_FUNCTIONS = frozenset({"pytest.raises"})
+EXPECTED_FAILURES = frozenset({"pytest.mark.xfail", "unittest.expectedFailure"})
+"""Decorators of tests that are known to fail."""
+_FAIL = frozenset({"fail", "pytest.fail", "self.fail", "exit", "sys.exit", "pytest.exit"})
+Try = cst.Try | cst.TryStar
+
+
+def expects_raise(ev: Evaluator, node: cst.BaseExpression) -> bool:
+    """Check for `self.assertRaises(...)` or `pytest.raises(...)`: the test fails without an exception."""
+    if not isinstance(node, cst.Call):
+        return False
+    name = dotted_name(node.func)
+    last = name.rpartition(".")[2]
+    if last.startswith(_METHODS):
+        return True
+    called = peek(ev, node.func) if last == "raises" else None
+    return isinstance(called, Reference) and called.name in _FUNCTIONS
+
+
+def skip_expected(ev: Evaluator, node: cst.Call) -> None:
+    """Mark the functions passed to `pytest.raises(Error, function)` as run: they are there to raise."""
+    if len(node.args) < 2 or not expects_raise(ev, node):
+        return
+    for argument in node.args[1:]:
+        value = peek(ev, argument.value) if isinstance(argument.value, cst.Name) else None
+        if isinstance(value, FunctionValue) and value.module is ev.frame.module:
+            ev.visited.add(id(value.node))
+
+
+def fails_without_exception(node: Try) -> bool:
+    """Check for a failure without an exception: `assert False` at the end of the body, or in `else`."""
+    blocks = [node.body, *([node.orelse.body] if node.orelse is not None else [])]
+    return any(_is_failure(block.body[-1]) for block in blocks)
+
+
+def _is_failure(node: cst.CSTNode) -> bool:
+    last = node.body[-1] if isinstance(node, cst.SimpleStatementLine) else None
+    if isinstance(last, cst.Raise):
+        return last.exc is not None
+    if isinstance(last, cst.Assert):
+        return isinstance(last.test, cst.Name) and last.test.value == "False"
+    called = last.value if isinstance(last, cst.Expr) else None
+    return isinstance(called, cst.Call) and dotted_name(called.func) in _FAIL
+
+
+def only_prints(node: Try) -> bool:
+    """Check for handlers with nothing but `print` and `pass`."""
+    return bool(node.handlers) and all(
+        isinstance(statement, cst.SimpleStatementLine) and all(map(_prints, statement.body))
+        for handler in node.handlers
+        for statement in handler.body.body
+    )
+
+
+def _prints(node: cst.BaseSmallStatement) -> bool:
+    if isinstance(node, cst.Pass):
+        return True
+    called = node.value if isinstance(node, cst.Expr) else None
+    return isinstance(called, cst.Call) and dotted_name(called.func) in ("print", "traceback.print_exc")

@@ -1,0 +1,184 @@
+"""Weights changed without a method of their module: in loops over parameters, through `.data`, elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shapefix.domains.devices import ModuleDevice
+from shapefix.interpreter import hooks
+from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
+from shapefix.interpreter.containers import ListValue, TupleValue
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    InstanceValue,
+    LibraryObject,
+    ModulePart,
+    Parameter,
+    Unknown,
+    Value,
+    facts_of,
+)
+from shapefix.library.nn.dtypes import WeightDtype, convert_tensors
+from shapefix.library.nn.module import MODULE, modules_in
+from shapefix.library.registry import derives, lookup_method, method
+from shapefix.tensors.bounds import same
+from shapefix.tensors.layout import Layout
+
+_CONVERTING = ("torch.ao.", "torch.quantization.", "torch.distributed.")
+"""Packages of torch that convert and move modules."""
+_MOVES = frozenset(
+    {"half", "float", "double", "bfloat16", "type", "to", "cuda", "cpu", "xpu", "to_empty", "_apply"}
+)
+"""Methods that convert or move a module in place."""
+_WEIGHTS = ("weight", "bias", "in_proj_weight", "in_proj_bias")
+"""Beginnings of the names of parameters of layers."""
+
+
+@dataclass(eq=False, slots=True)
+class LayerWeights:
+    """State of the parameters of layers read by the code."""
+
+    layers: dict[TensorValue, tuple[LibraryObject | InstanceValue, Layout | None]] = field(
+        default_factory=dict
+    )
+    """The layer of each parameter, and the layout that the layer was created with."""
+
+
+def note_weight(call: Call, weight: Value) -> None:
+    """Record the layer of a parameter read by the code."""
+    if isinstance(weight, TensorValue) and isinstance(call.receiver, (LibraryObject, InstanceValue)):
+        call.ev.state[LayerWeights].layers[weight] = (call.receiver, weight.layout)
+
+
+def forget_weights(ev: Evaluator, module: InstanceValue | LibraryObject) -> None:
+    """Forget the device and the dtype of a module's own parameters and buffers."""
+    for fact in (ModuleDevice, WeightDtype):
+        if fact in module.facts:
+            ev.journal.write(module.facts, fact, None)
+    convert_tensors(ev, module, None, whole=True)
+
+
+@hooks.escape
+def invalidate_weights(ev: Evaluator, value: Value) -> None:
+    """Forget the devices and dtypes of a module and of all below it after a call of unknown code."""
+    if isinstance(value, ModulePart) and not isinstance(value, Parameter):
+        for owner in value.modules:
+            invalidate_weights(ev, owner)
+    if _is_module(value):
+        for module in modules_in(value):
+            forget_weights(ev, module)
+
+
+def _is_module(value: Value) -> bool:
+    if isinstance(value, LibraryObject):
+        return derives(value.kind, MODULE)
+    return ModuleDevice in facts_of(value)
+
+
+@before_call
+def _invalidate_arguments(call: Call) -> None:
+    """Forget the weights of modules passed to libraries other than torch: they may move or convert them."""
+    if not call.name.startswith(("torch.", "builtins.", "operator.")) or call.name.startswith(_CONVERTING):
+        for given in call.arguments.everything:
+            invalidate_weights(call.ev, given)
+
+
+@hooks.read_unknown
+def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
+    """Forget the device of a module after an unknown method, such as `parallelize`.
+
+    In a loop over `net.modules()` it is unknown which of them are moved or converted.
+    """
+    if name in _MOVES and not isinstance(owner, Parameter):
+        invalidate_weights(ev, owner)
+    elif _is_module(owner):
+        for module in modules_in(owner):
+            if ModuleDevice in module.facts:
+                ev.journal.write(module.facts, ModuleDevice, None)
+
+
+@hooks.set_attribute
+def _set_weight(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+    """Apply `p.data = p.data.half()` and `layer.weight = nn.Parameter(…)`."""
+    if isinstance(owner, ModulePart):
+        if name == "data" or name.startswith(_WEIGHTS):
+            for module in owner.modules:
+                for each in modules_in(module):
+                    forget_weights(ev, each)
+    elif isinstance(owner, TensorValue) and name == "data":
+        known = ev.state[LayerWeights].layers.get(owner)
+        if known is not None:
+            _replace(ev, *known, value, _may_differ)
+        ev.journal.write(owner, "dtype", value.dtype if isinstance(value, TensorValue) else None)
+        ev.journal.write(owner, "device", value.device if isinstance(value, TensorValue) else None)
+    elif isinstance(owner, LibraryObject) and name.startswith(_WEIGHTS) and derives(owner.kind, MODULE):
+        # Weights that are tied to others have their sizes, also where the code calls these differently.
+        _replace(ev, owner, _layout(ev, owner, name), value, _differ)
+
+
+def _layout(ev: Evaluator, layer: LibraryObject, name: str) -> Layout | None:
+    """Layout of a layer's parameter."""
+    read = lookup_method(layer.kind, f"@{name}")
+    if name not in layer.fields and read is not None and layer.place is not None:
+        read(Call(ev, f"{layer.kind}.{name}", layer.place, Arguments(), layer))
+    known = layer.fields.get(name)
+    return known.layout if isinstance(known, TensorValue) else None
+
+
+def _replace(
+    ev: Evaluator,
+    layer: LibraryObject | InstanceValue,
+    before: Layout | None,
+    weight: Value,
+    changes: Callable[[Layout, Layout], bool],
+) -> None:
+    """Replace a parameter of a layer; with other sizes, the layer's result is unknown."""
+    forget_weights(ev, layer)
+    after = weight.layout if isinstance(weight, TensorValue) else None
+    if before is not None and after is not None and changes(before, after):
+        ev.journal.write(layer.fields, "forward", Unknown("forward"))
+
+
+def _differ(one: Layout, two: Layout) -> bool:
+    pairs = zip(one.sizes, two.sizes, strict=False)
+    return one.rank != two.rank or any(same(left, right) is False for left, right in pairs)
+
+
+def _may_differ(one: Layout, two: Layout) -> bool:
+    pairs = zip(one.sizes, two.sizes, strict=False)
+    return one.rank != two.rank or any(same(left, right) is not True for left, right in pairs)
+
+
+@method(MODULE, "apply")
+def apply(call: Call) -> Value:
+    """Call a function with the module and every module below it."""
+    function = call.value(0, "fn")
+    if function is not None:
+        call_value(call.ev, function, Arguments([_part(call)]), call.place.node)
+    return call.receiver or Unknown()
+
+
+def _part(call: Call) -> Value:
+    """Any module below the receiver of the call."""
+    owner = call.receiver
+    return ModulePart(frozenset({owner})) if isinstance(owner, (InstanceValue, LibraryObject)) else Unknown()
+
+
+@method(MODULE, "modules", "children", "buffers")
+def several(call: Call) -> Value:
+    return ListValue(None, _part(call))
+
+
+@method(MODULE, "named_modules", "named_children", "named_buffers")
+def named(call: Call) -> Value:
+    return ListValue(None, TupleValue((Unknown("name"), _part(call))))
+
+
+@method(MODULE, "load_state_dict")
+def load_state_dict(call: Call) -> Value:
+    """Copy values into the parameters; with assign=True they become the parameters, with their dtypes."""
+    if call.constant(2, "assign", False) is not False and call.receiver is not None:
+        invalidate_weights(call.ev, call.receiver)
+    return Unknown("load_state_dict")

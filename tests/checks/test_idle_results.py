@@ -1,0 +1,189 @@
+"""SF105 and SF601 where the loss of a result changes nothing, and next to it where it does."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import torch
+from checking import Check
+
+HEAD = """
+import time
+from time import perf_counter
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+net = nn.Linear(4, 4).to(device)
+
+
+def interpolate(points, order):
+    \"\"\"Move the points themselves.\"\"\"
+    order = order + 1
+    points = torch.as_tensor(points).to(device)
+    return points * order
+
+
+def compare(points, order):
+    if order:
+        points = points.to(device)
+    return points * order
+"""
+IDLE = {
+    "an expansion before a sum": """
+        def f(x: torch.Tensor):
+            bias = torch.ones(1, 4)
+            bias.expand(8, 4)
+            return x + bias
+        f(torch.ones(8, 4))
+        """,
+    "an expansion before a product and an update": """
+        def f(x: torch.Tensor):
+            scale = torch.ones(4)
+            scale.expand_as(x)
+            y = scale * x
+            y += scale
+            return y
+        f(torch.ones(8, 4))
+        """,
+    "a callee that moves its argument": """
+        def f(n):
+            points = torch.ones(n, 4)
+            points.to(device)
+            return interpolate(points, 2)
+        f(3)
+        """,
+    "a callee that moves an argument by name": """
+        def f(n):
+            points = torch.ones(n, 4)
+            points.cuda()
+            return interpolate(order=2, points=points)
+        f(3)
+        """,
+    "a variable without another use": """
+        def f(n):
+            unused = torch.ones(n, 4)
+            unused.to(device)
+            return n
+        f(3)
+        """,
+    "a measured copy": """
+        x = torch.ones(8, 4)
+        start = time.time()
+        x.to(device)
+        torch.cuda.synchronize()
+        print(time.time() - start)
+        y = net(x)
+        """,
+    "a measured loop": """
+        def f(x: torch.Tensor):
+            start = perf_counter()
+            for _ in range(100):
+                x.contiguous()
+                x.reshape(-1)
+            print(perf_counter() - start)
+            return x
+        f(torch.ones(8, 4).t())
+        """,
+    "a profiled line": """
+        def f(x: torch.Tensor):
+            with torch.profiler.profile() as profiler:
+                x.half()
+            return x
+        f(torch.ones(8, 4))
+        """,
+    "a cell of a notebook": """
+        # %%
+        x = torch.ones(8, 4)
+        x.view(4, 8)
+        # %%
+        print(x)
+        """,
+    "a session that shows values": """
+        x = torch.ones(8, 4)
+        x.view(4, 8)
+        x[0]
+        """,
+}
+LOST = {
+    "an expansion before a write": """
+        def f(x: torch.Tensor):
+            total = torch.ones(1, 4)
+            total.expand(8, 4)
+            total += x
+            return total
+        """,
+    "an expansion before a reshape": """
+        def f(x: torch.Tensor):
+            bias = torch.ones(1, 4)
+            bias.expand(8, 4)
+            return bias.reshape(4, 8) + x
+        """,
+    "an expansion before a product with a number": """
+        def f(x: torch.Tensor):
+            bias = torch.ones(1, 4)
+            bias.expand(8, 4)
+            return bias * 2
+        """,
+    "a callee that moves its argument sometimes": """
+        def f(n):
+            points = torch.ones(n, 4)
+            points.to(device)
+            return compare(points, 2)
+        """,
+    "another use beside the callee": """
+        def f(n):
+            points = torch.ones(n, 4)
+            points.to(device)
+            return interpolate(points, 2) + net(points)
+        """,
+    "an argument of the caller": """
+        def f(x: torch.Tensor):
+            x.to(device)
+            return 1
+        """,
+    "an item of a list": """
+        rows = [torch.ones(3), torch.zeros(3)]
+        for x in rows:
+            x.to(device)
+        print(torch.stack(rows))
+        """,
+    "a training loop with a clock around it": """
+        def f(batches: list[torch.Tensor]):
+            start = time.time()
+            for x in batches:
+                x.to(device)
+                loss = net(x).mean()
+                loss.backward()
+            print(time.time() - start)
+        f([torch.ones(8, 4)])
+        """,
+}
+
+
+def codes(code: str, check: Check) -> list[str]:
+    return [found.code for found in check(HEAD + textwrap.dedent(code), {"SF105", "SF601"})]
+
+
+@pytest.mark.parametrize("code", IDLE.values(), ids=IDLE)
+def test_a_result_without_a_consequence_is_not_reported(code: str, check: Check) -> None:
+    assert codes(code, check) == []
+
+
+@pytest.mark.parametrize("code", LOST.values(), ids=LOST)
+def test_a_result_that_matters_is_reported(code: str, check: Check) -> None:
+    assert len(codes(code, check)) == 1
+
+
+def test_arithmetic_expands_what_expand_would() -> None:
+    x, bias = torch.randn(8, 4), torch.randn(1, 4)
+    assert torch.equal(x + bias, x + bias.expand(8, 4))
+    assert torch.equal(bias * x, bias.expand_as(x) * x)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        bias += x
+
+
+def test_a_tensor_is_moved_the_second_time_as_the_first() -> None:
+    x = torch.randn(3, 2)
+    assert torch.equal(torch.as_tensor(x).to("cpu"), torch.as_tensor(x.to("cpu")).to("cpu"))

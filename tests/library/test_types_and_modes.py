@@ -1,0 +1,110 @@
+"""Conditions on the type of a value and on the mode of a module: what is known is what Python computes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from differential import executed, revealed
+
+from shapefix.interpreter.values import Constant
+
+VALUES = {
+    "torch.zeros(2, 3)": False,
+    "nn.Parameter(torch.zeros(2))": False,
+    "[1, 2]": None,
+    "(1, 2)": None,
+    "3": True,
+    "True": True,
+    "2.5": True,
+    "'text'": True,
+    "None": True,
+    "{'a': 1}": None,
+    "nn.Linear(2, 3)": None,
+}
+"""Values, and whether their exact types are known; None if unknown, False if only not one of Python's."""
+TYPES = ("list", "tuple", "dict", "int", "float", "str", "bool", "torch.Tensor", "nn.Module", "nn.Linear")
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_exact_types(value: str) -> None:
+    lines = [f"x = {value}"]
+    for kind in TYPES:
+        lines += [
+            f"reveal(type(x) == {kind})",
+            f"reveal(type(x) is {kind})",
+            f"reveal(type(x) != {kind})",
+            f"reveal({kind} is type(x))",
+            f"reveal(type(x) in (list, {kind}))",
+        ]
+    source = "\n".join(lines)
+    ours, real = revealed(source), executed(source)
+    assert len(ours) == len(real)
+    for one, other in zip(ours, real, strict=True):
+        assert not isinstance(one, Constant) or one.value is other
+    known = [isinstance(one, Constant) for one in ours[: 5 * TYPES.index("torch.Tensor")]]
+    if VALUES[value] is not None:
+        assert all(known)
+
+
+def test_branches_for_lists_are_not_taken_with_tensors() -> None:
+    source = """
+        def first(h):
+            if type(h) == list:
+                h = h[0]
+            return h
+        reveal(first(torch.zeros(2, 3)))
+        """
+    (shown,) = revealed(source)
+    assert getattr(getattr(shown, "layout", None), "rank", None) == 2
+
+
+MODEL = """
+class Inner(nn.Module):
+    def forward(self, x):
+        reveal(self.training)
+        return x
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+    def forward(self, x):
+        reveal(self.training)
+        return self.inner(x)
+    def test(self, x):
+        self.eval()
+        with torch.no_grad():
+            return self(x)
+net = Net()
+x = torch.zeros(2)
+net.test(x)
+net = Net()
+"""
+STEPS = (
+    "net.train()",
+    "net.eval()",
+    "net.train(False)",
+    "net.inner.eval()",
+    "net.inner.train()",
+    "net.test(x)",
+    "net(x)",
+    "for _ in range(2): net(x)",
+    "for _ in range(2):\n    net(x)\n    net.eval()",
+    "if sizes():\n    net.eval()",
+    "net = net.to('cpu')",
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_mode_in_forward(seed: int) -> None:
+    chosen = random.Random(seed).choices(STEPS, k=6)
+    source = MODEL + "\n".join(chosen) + "\nnet(x)\nreveal(net.training)\n"
+    ours, real = revealed(source), executed(source)
+    # A loop is run once for all its iterations.
+    if not any("for" in step for step in chosen):
+        assert len(ours) == len(real)
+        for one, other in zip(ours, real, strict=True):
+            assert not isinstance(one, Constant) or one.value is other
+        if not any("sizes" in step for step in chosen):
+            assert all(isinstance(one, Constant) for one in ours)
+    assert not isinstance(ours[-1], Constant) or ours[-1].value is real[-1]
