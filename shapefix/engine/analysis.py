@@ -29,7 +29,7 @@ from shapefix.sources.text import SourceText, read_source
 
 STEPS = 250_000
 """How many steps the script itself may take before its calls are no longer followed."""
-UNCALLED_STEPS = 300_000
+UNCALLED_STEPS = 150_000
 """The same limit for all uncalled functions together."""
 MOST_ANSWERS = 6
 """The largest number of different values reported for one `reveal(x)`."""

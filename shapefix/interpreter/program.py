@@ -44,8 +44,8 @@ def run_program(
             if names is None:
                 ev.files.allow(UNCALLED_READING + len(module.text) // 2)
             for function, receiver in _uncalled(ev, module, frame, names):
-                # The remaining steps are shared, so that one function leaves some for the others.
-                ev.allowance = min(budget, ev.steps + max(LEAST_STEPS, (budget - ev.steps) // 2))
+                # The remaining steps are shared, so that the last function gets nearly as many as the first.
+                ev.allowance = min(budget, ev.steps + max(LEAST_STEPS, (budget - ev.steps) // 4))
                 ev.journal.begin()
                 run_uncalled(ev, function, receiver)
                 ev.journal.undo()
