@@ -68,6 +68,16 @@ OPERATIONS = [
     "nn.BCELoss()(torch.rand(3, 1), torch.zeros(3))",
     "nn.MSELoss()(torch.randn(3, 2), torch.zeros(3, 3))",
     "torch.nn.functional.l1_loss(torch.randn(3, 2), torch.zeros(3, 3))",
+    "nn.Linear(3, 4)(torch.ones(2, 3).double())",
+    "nn.Linear(3, 4, bias=False)(torch.ones(2, 5, 3).long())",
+    "nn.Conv2d(3, 4, 3)(torch.ones(2, 3, 8, 8).byte())",
+    "nn.Conv1d(3, 4, 3)(torch.ones(2, 3, 8).double())",
+    "nn.LSTM(3, 4)(torch.ones(2, 3, 3).double())",
+    "nn.Embedding(3, 4)(torch.ones(2))",
+    "nn.CrossEntropyLoss()(torch.randn(3, 4), torch.zeros(3))",
+    "torch.nn.functional.cross_entropy(torch.randn(3, 4), torch.zeros(3, dtype=torch.int32))",
+    "torch.ones(2, 3) @ torch.ones(3, 4).double()",
+    "torch.mm(torch.ones(2, 3), torch.ones(3, 4).long())",
 ]
 
 

@@ -192,7 +192,7 @@ def test_an_internal_error_is_one_line_and_verbose_shows_where(
 def test_a_reader_that_goes_away_ends_us_quietly(project: Project) -> None:
     project(**{f"train{number}": VIEW for number in range(200)})
     command = subprocess.Popen(
-        [sys.executable, "-m", "shapefix", "check", "."],
+        [sys.executable, "-m", "shapefix", "check", "--output-format", "json", "."],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -10,6 +10,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at
 from shapefix.checks.support.loss_calls import is_by_class, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
+from shapefix.checks.support.torch_errors import dtype_error
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
@@ -36,6 +37,7 @@ def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
     yield rule.diagnostic(
         event.place.span,
         f"`{loss_code(event)}` gets {shown(operand, context)}: {reason}",
+        error=dtype_error(event, error),
         evidence=[
             *call_trace(event),
             *made_at(event.layer),

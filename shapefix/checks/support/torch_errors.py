@@ -6,12 +6,13 @@ from shapefix.checks.context import CheckContext
 from shapefix.diagnostics import ExpectedError
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import Unknown
+from shapefix.interpreter.values import LibraryObject, Unknown
 from shapefix.tensors.errors import (
     IndexOutOfRange,
     SizeMismatch,
     TooManyIndices,
     WindowTooLarge,
+    WrongDtype,
     WrongNumberOfElements,
     WrongRank,
 )
@@ -104,6 +105,38 @@ def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | Non
         return _of_product(event, error, name)
     is_binary = name in _OPERATORS if space == "operator" else name in BINARY_NAMES
     return _of_elements(error) if is_binary else None
+
+
+def dtype_error(event: OpRejected, error: WrongDtype) -> ExpectedError | None:
+    """Return the exception for an operand of a rejected dtype; None if its words are not known."""
+    name = event.function.rpartition(".")[2]
+    words = ""
+    if event.layer is not None and name in _RECURRENT:
+        return ExpectedError("ValueError", "RNN input dtype ... does not match weight dtype")
+    if isinstance(event.layer, LibraryObject) and (name == "Linear" or name.startswith("Conv")):
+        known = event.layer.arguments
+        # Without any known argument, `bias` may be one of the unknown ones.
+        has_bias = truth(known["bias"]) if "bias" in known else True if known else None
+        if name == "Linear" and has_bias is not None:
+            words = _ONE_DTYPE if has_bias else _SAME_DTYPE
+        elif has_bias:
+            words = "Input type ... and bias type ... should be the same"
+    elif name in ("CrossEntropyLoss", "cross_entropy") and error.operand == 1 and "int64" in error.want:
+        words = "expected target dtype to be Long or Byte"
+    elif name == "Embedding":
+        words = "Expected tensor for argument #1 'indices' to have one of the following scalar types"
+    elif name in ("mm", "matmul") and _are_matrices(event):
+        words = _SAME_DTYPE
+    return ExpectedError("RuntimeError", words) if words else None
+
+
+_ONE_DTYPE = "mat1 and mat2 must have the same dtype"
+_SAME_DTYPE = "expected m1 and m2 to have the same dtype"
+
+
+def _are_matrices(event: OpRejected) -> bool:
+    layouts = [operand.layout for operand in event.operands]
+    return all(layout is not None and layout.rank == 2 for layout in layouts)
 
 
 def _of_elements(error: SizeMismatch) -> ExpectedError | None:

@@ -36,7 +36,11 @@ def recurrent(call: Call, given: BoundArguments) -> Value:
         fields = {**source.fields, "width": last}
         return TupleValue((LibraryObject(PACKED, {}, call.place, fields), states))
     tensor = given.tensor("input")
-    ranks = [state.layout.rank for state in _states_given(given, kind) if state and state.layout]
+    ranks = [
+        state.layout.rank
+        for state in _states_given(given, kind)
+        if state is not None and state.layout is not None
+    ]
     if tensor is not None and ranks and ranks[0] in (2, 3):
         # torch rejects a state with another number of dimensions than the input.
         assume_rank(call, tensor, ranks[0])
