@@ -10,6 +10,8 @@ from shapefix.tensors.symbols import Atom, OpaqueStride, Symbol
 
 Terms = dict[Monomial, int]
 
+_LARGEST = 512
+"""Maximum number of terms over shifted symbols in one comparison; nothing is proved of more."""
 _DEPTH = 3
 """Maximum number of atoms replaced by their bounds in one comparison."""
 
@@ -135,6 +137,8 @@ _UNKNOWN = -(1 << 80)
 
 def _low(terms: Terms, bounds: Bounds, goal: int, depth: int) -> int:
     """Lower bound of the terms; the search for a better one stops at goal."""
+    if sum(1 << len(monomial) for monomial in terms) > _LARGEST:
+        return _UNKNOWN
     best = _shifted_low(terms, bounds)
     if best >= goal:
         return best
