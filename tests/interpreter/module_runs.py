@@ -91,9 +91,9 @@ def run(script: Script) -> Ran:
 
 
 def errors(script: Script, folder: Path) -> dict[int, str]:
-    """The errors that shapefix finds in sizes and layouts, by their lines."""
+    """The errors that shapefix finds in sizes and layouts, by the lines that raise them."""
     return {
-        found.span.row: f"{found.code} {found.message}"
+        found.failing.row: f"{found.code} {found.message}"
         for found in Check(folder)(script.text)
         if found.severity is Severity.ERROR
     }
