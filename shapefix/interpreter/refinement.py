@@ -84,7 +84,7 @@ _STATED = frozenset({Op.VIEW, Op.RESHAPE, Op.REARRANGE})
 def _is_assumed(firsts: set[Symbol], tensor: TensorValue) -> bool:
     """Check whether the rank of a tensor follows from an assumed one."""
     step: LayoutStep | None = tensor.origin
-    if step is None:
+    if step is None or step.layout is None:
         return tensor.layout is not None and any(_has(firsts, size) for size in tensor.layout.sizes)
     while step is not None:
         if step.op in _STATED or _is_number(step):

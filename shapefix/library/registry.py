@@ -18,7 +18,7 @@ from shapefix.library.rejections import by_position, reject, trace
 from shapefix.library.signatures import names_of_subject
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import Layout
+from shapefix.tensors.layout import Layout, contiguous
 
 T = TypeVar("T")
 Handler = Callable[[Call], Value]
@@ -163,10 +163,9 @@ def _free(handler: TensorHandler) -> Handler:
         if tensor is None:
             return TensorValue()
         tensor.certain = True
+        made = _applied(handler, Call(call.ev, call.name, call.place, rest, subject), tensor, call)
         out = given.keywords.get("out")
-        if isinstance(out, TensorValue):
-            return _written_out(call, out)
-        return _applied(handler, Call(call.ev, call.name, call.place, rest, subject), tensor, call)
+        return _written_out(call, out, made) if isinstance(out, TensorValue) else made
 
     return call_function
 
@@ -202,8 +201,8 @@ def _try_last_batch(call: Call, handler: TensorHandler) -> None:
     try_last_batch(call, by_position(call), again)
 
 
-def _written_out(call: Call, out: TensorValue) -> Value:
-    """Copy the result into out, as `torch.add(a, b, out=x)` does."""
+def _written_out(call: Call, out: TensorValue, made: Value) -> Value:
+    """Copy the result into out, as `torch.add(a, b, out=x)` does; torch resizes out to the result's sizes."""
     node = call.place.node
     arguments = node.args if isinstance(node, cst.Call) else ()
     named = [argument.value for argument in arguments if argument.keyword and argument.keyword.value == "out"]
@@ -213,6 +212,9 @@ def _written_out(call: Call, out: TensorValue) -> Value:
             call.place, call.ev.calls, out, out.layout, named[0] if named else None, shared, refused=True
         )
     )
+    sizes = made.layout.sizes if isinstance(made, TensorValue) and made.layout is not None else None
+    if out.layout is not None and (sizes is None or out.layout.sizes != sizes):
+        call.ev.journal.write(out, "layout", None if sizes is None else contiguous(sizes))
     return out
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from checking import Check
 
 from shapefix.library.ops.elementwise import UNARY
 from shapefix.library.ops.in_place import BINARY_WRITES, FUNCTIONS, STRETCHED, UNARY_WRITES
@@ -56,3 +57,10 @@ def test_a_write_into_shared_memory_is_rejected(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(STRETCHED - {"masked_fill_", "masked_scatter_"}))
 def test_an_operand_is_expanded_to_the_sizes_of_the_tensor(name: str) -> None:
     assert "accepted" in _outcomes(name, rows=2)
+
+
+@pytest.mark.parametrize("use", ["t[:, 0]", "t.view(3, 5)", "t.masked_fill_(s > 0, 0.0)"])
+def test_out_has_the_sizes_of_the_result(use: str, check: Check) -> None:
+    text = f"import torch\n\nt, s = torch.zeros(15), torch.randn(3, 5)\ntorch.mul(s, s, out=t)\n{use}\n"
+    exec(text, {})
+    assert not check(text, ["SF507", "SF510"])

@@ -123,3 +123,8 @@ def test_the_states_of_a_recurrent_layer_show_the_rank_of_its_input(
     run(torch.zeros(*batch, 9, 3))
     assert not check(text(right), SHAPE_RULES)
     assert len(check(text(wrong), SHAPE_RULES)) == 1
+
+
+def test_a_view_of_unknown_rank_keeps_it_unknown(check: Check) -> None:
+    use = "x = x.view(*x.size()[:2], -1); layer(x); torch.bmm(x, x.permute(0, 2, 1))"
+    assert not check(FUNCTION.format(layer="nn.Conv2d(3, 4, 3)", use=use), SHAPE_RULES)

@@ -12,11 +12,11 @@ from shapefix.checks.support.device_placement import bound_by, is_creation, made
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.syntax import enclosing, enclosing_function, holds, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line, holds, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.domains.devices import FORWARD, DeviceMismatch
-from shapefix.interpreter.modules import Module, Place, children, dotted_name
+from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
 from shapefix.interpreter.values import LibraryObject
 
 _CASTS = frozenset({"half", "bfloat16", "double"})
@@ -35,6 +35,8 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         return
     assert event.cpu.within is not None
     if event.cpu.within.name.value in FORWARD:
+        if _is_moved_afterwards(event):
+            return
         yield rule.diagnostic(
             made.span,
             f"`{abbreviate(made.code)}` is always created on the CPU, even if the model is on a GPU",
@@ -74,6 +76,24 @@ def _is_first(event: DeviceMismatch, context: CheckContext) -> bool:
     return next(same, None) is event
 
 
+def _is_moved_afterwards(event: DeviceMismatch) -> bool:
+    """Whether the code moves the result: `mask = torch.arange(n) < lengths`, then `mask.to(device)`.
+
+    Both operands were on the CPU, then.
+    """
+    line, function = enclosing_line(event.place), enclosing_function(event.place)
+    if line is None or function is None or not isinstance(line.body[0], cst.Assign):
+        return False
+    names = {name for each in line.body[0].targets for name in target_names(each.target)}
+    return any(
+        isinstance(node, cst.Attribute)
+        and node.attr.value in ("to", "cuda")
+        and isinstance(node.value, cst.Name)
+        and node.value.value in names
+        for node in nodes(function)
+    )
+
+
 def _combined_with(event: DeviceMismatch) -> str:
     if event.there is not None:
         return named(event, event.there)
@@ -90,7 +110,24 @@ def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
         return
     code = next(_sources(event, made, function), None)
     if code is not None:
-        yield with_device(made, f"{code}.device")
+        safety = Applicability.SAFE if _is_combined(code, event, made, function) else Applicability.UNSAFE
+        yield with_device(made, f"{code}.device", safety)
+
+
+def _is_combined(code: str, event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> bool:
+    """Whether a tensor is combined with the new one, or is the only argument of the function.
+
+    Others may be on another device: lengths of sequences often stay on the CPU.
+    """
+    params = [*function.params.posonly_params, *function.params.params, *function.params.kwonly_params]
+    if {param.name.value for param in params} - {"self"} == {code}:
+        return True
+    inside = {id(node) for node in nodes(made.node)}
+    name = code.partition(".")[0]
+    return any(
+        isinstance(node, cst.Name) and node.value == name and id(node) not in inside
+        for node in nodes(event.place.node)
+    )
 
 
 def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> Iterator[str]:

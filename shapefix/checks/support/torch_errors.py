@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext
 from shapefix.diagnostics import ExpectedError
 from shapefix.interpreter.events import OpRejected
@@ -89,6 +91,8 @@ def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | Non
         shape = "..." if None in target else f"'{target}'"
         size = "..." if have is None else str(have)
         return ExpectedError("RuntimeError", f"shape {shape} is invalid for input of size {size}")
+    if isinstance(error, TooManyIndices) and not error.rank and _is_one_number(event.place.node):
+        return ExpectedError("IndexError", "invalid index of a 0-dim tensor")
     if isinstance(error, TooManyIndices):
         return ExpectedError("IndexError", f"too many indices for tensor of dimension {error.rank}")
     if isinstance(error, IndexOutOfRange) and name == "embedding":
@@ -191,3 +195,11 @@ def _of_loss(event: OpRejected, name: str) -> ExpectedError | None:
         words = f"Expected input batch_size ({sizes[0]}) to match target batch_size ({sizes[1]})"
         return ExpectedError("ValueError", words)
     return None
+
+
+def _is_one_number(node: cst.CSTNode) -> bool:
+    """Whether the code indexes with a single number: `loss[0]`."""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        return False
+    index = node.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.domains.devices import named_device
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
@@ -185,9 +186,10 @@ def pad_packed_sequence(call: Call, given: BoundArguments) -> Value:
             layout = permuted_dense((batch, longest, width), (1, 0, 2))
     lengths = contiguous([batch]) if isinstance(batch, Size) else None
     padded = result(call, None, layout, Op.PAD_SEQUENCE)
-    return TupleValue(
-        (padded, result(call, None, lengths, Op.PAD_SEQUENCE, dtype="int64", is_contiguous=True))
-    )
+    counts = result(call, None, lengths, Op.PAD_SEQUENCE, dtype="int64", is_contiguous=True)
+    # On the CPU, wherever the sequences are.
+    counts.device = named_device("cpu")
+    return TupleValue((padded, counts))
 
 
 @method(PACKED, "to", "cuda", "cpu", "pin_memory")
