@@ -1,12 +1,9 @@
 """Demos in the files of a library: no evidence for the devices of its callers."""
 
-# Paths are plain strings here, as in sources.
-# ruff: noqa: PTH118
-
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 from shapefix.checks.support.syntax import enclosing_function
 from shapefix.domains.devices import DeviceMismatch
@@ -15,11 +12,9 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.sources.gpu_use import uses_gpu
 from shapefix.sources.importers import MOST_SEARCHED, importers
-from shapefix.sources.project import Project
+from shapefix.sources.project import Project, files_below
 from shapefix.sources.relevance import mentions_training
 from shapefix.sources.text import SourceText, Unreadable
-
-_OTHER_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
 
 
 def demo_mismatches(events: Sequence[Event], path: str) -> frozenset[Event]:
@@ -56,20 +51,9 @@ def training_script(project: Project, path: str, read: Callable[[str], SourceTex
         except Unreadable:
             return None
 
-    for each in importers(project, (path,), _files(project.root), data):
+    files = (each for each in islice(files_below(project.root), MOST_SEARCHED) if each.endswith(".py"))
+    for each in importers(project, (path,), files, data):
         found = data(each)
         if found is not None and mentions_training(found) and uses_gpu(found.decode("utf-8", "replace")):
             return each
     return None
-
-
-def _files(root: str) -> Iterator[str]:
-    count = 0
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
-        for name in sorted(names):
-            count += 1
-            if count > MOST_SEARCHED:
-                return
-            if name.endswith(".py"):
-                yield os.path.join(folder, name)

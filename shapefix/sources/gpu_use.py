@@ -1,23 +1,18 @@
 """Find out whether a project uses a GPU: moves to a device, by the code or by a library."""
 
-# Paths are plain strings here, as in the other modules that list folders.
-# ruff: noqa: PTH118
-
 from __future__ import annotations
 
 import ast
-import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from itertools import islice
 
 from shapefix.sources.importers import ImportStatement, distances, references_of
 from shapefix.sources.notebooks import cells
-from shapefix.sources.project import Project
+from shapefix.sources.project import Project, files_below
 from shapefix.sources.text import SourceText, Unreadable, read_bytes
 
 _MOST_FILES = 4000
-_OTHER_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
 _GPUS = ("cuda", "mps", "xpu", "npu", "hpu")
 _WORDS = re.compile(
     r"\.to\(\s*\d|cuda|\bmps\b|\bxpu\b|\bnpu\b|\bhpu\b|device|gpu|Trainer|TrainingArguments|DataParallel|accelerat"
@@ -190,7 +185,8 @@ class GpuUse:
 
     def _project_files(self) -> tuple[str, ...]:
         if self._files is None:
-            self._files = tuple(islice(_python_files(self._project.root), _MOST_FILES + 1))
+            python = (each for each in files_below(self._project.root) if each.endswith((".py", ".ipynb")))
+            self._files = tuple(islice(python, _MOST_FILES + 1))
         return self._files
 
     def _uses_gpu(self, path: str) -> bool:
@@ -210,9 +206,3 @@ class GpuUse:
                 text = ""
             self._texts[path] = text
         return self._texts[path]
-
-
-def _python_files(root: str) -> Iterator[str]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
-        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((".py", ".ipynb")))

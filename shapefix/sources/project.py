@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shapefix.sources.relevance import LIBRARIES
@@ -28,6 +29,16 @@ class PathProbes:
         """Add the paths of another one."""
         self.found.update(other.found)
         self.missing.update(other.missing)
+
+
+_OTHER_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
+
+
+def files_below(root: str) -> Iterator[str]:
+    """Yield all files of a project, in a fixed order, except those of environments, caches and builds."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
+        yield from (os.path.join(folder, name) for name in sorted(names))
 
 
 def project_root(path: str, otherwise: str | None = None) -> str:
