@@ -30,7 +30,7 @@ class AssumedRanks:
     """Likely ranks: an operation takes unbatched inputs as well, or more dimensions."""
 
     firsts: set[Symbol] = field(default_factory=set)
-    """Sizes of the first dimension of these tensors, where they are symbols."""
+    """The first new size of each of these tensors, where it is a symbol."""
 
 
 def refine_rank(
@@ -41,20 +41,22 @@ def refine_rank(
     certain is False if it may have another rank, which torch then does not reject.
     """
     if tensor.layout is None:
-        rank = len(new)
-        sizes = [
-            tensor.known_size(dim) or tensor.known_size(dim - rank) or size for dim, size in enumerate(new)
-        ]
+        known = tensor.known_sizes(len(new))
+        sizes = [old or size for old, size in zip(known, new, strict=True)]
         layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
         ev.journal.write(tensor, "layout", layout)
         if not certain:
-            note_assumed(ev, sizes[0])
+            note_assumed(ev, sizes, known)
         return tuple(sizes)
     return tensor.layout.sizes
 
 
-def note_assumed(ev: Evaluator, first: Size) -> None:
-    """Note that the rank of a tensor with this first size is assumed."""
+def note_assumed(ev: Evaluator, sizes: Sequence[Size], known: Sequence[Size | None]) -> None:
+    """Note that the rank of a tensor with these sizes is assumed.
+
+    It is recognized by its first new size: one that was known before may be that of other tensors, too.
+    """
+    first = next((size for size, old in zip(sizes, known, strict=True) if old is None), sizes[0])
     if first.only_symbol is not None:
         ev.state[AssumedRanks].firsts.add(first.only_symbol)
 

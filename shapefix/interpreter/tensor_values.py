@@ -242,6 +242,10 @@ class TensorValue(Value):
             return self.layout.sizes[dim] if -len(self.layout.sizes) <= dim < len(self.layout.sizes) else None
         return self._sizes.get(dim) if self._sizes is not None else None
 
+    def known_sizes(self, rank: int) -> list[Size | None]:
+        """The known size of each dimension, if there are rank dimensions."""
+        return [self.known_size(dim) or self.known_size(dim - rank) for dim in range(rank)]
+
 
 def requires_grad(tensor: TensorValue) -> bool | None:
     """`tensor.requires_grad` at this moment, None if unknown."""

@@ -275,13 +275,10 @@ def assume_rank(call: Call, tensor: TensorValue, rank: int, *, certain: bool = T
     """
     if tensor.layout is not None:
         return tensor.layout
-    known = [tensor.known_size(dim) or tensor.known_size(dim - rank) for dim in range(rank)]
+    known = tensor.known_sizes(rank)
     sizes = [size or tensor.size(dim, new_size(call, dim)) for dim, size in enumerate(known)]
     layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
     call.ev.journal.write(tensor, "layout", layout)
     if not certain:
-        # A size known before is that of other tensors, too.
-        note_assumed(
-            call.ev, next((new for new, old in zip(sizes, known, strict=True) if old is None), sizes[0])
-        )
+        note_assumed(call.ev, sizes, known)
     return layout
