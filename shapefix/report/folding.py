@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 from typing import TypeAlias
 
@@ -43,8 +44,13 @@ def folded(
     for finding in ordered:
         groups.setdefault(_key(finding, named), []).append(finding)
     copies: dict[object, list[Diagnostic]] = {}
+
+    @lru_cache(maxsize=8)
+    def lines(path: str) -> Sequence[str]:
+        return (sources(path) or "").splitlines()
+
     for group in groups.values():
-        copies.setdefault(_copied(group[0], sources), []).extend(group)
+        copies.setdefault(_copied(group[0], lines), []).extend(group)
     return [FoldedFinding(first, tuple(others)) for first, *others in copies.values()]
 
 
@@ -71,14 +77,13 @@ def _key(finding: Diagnostic, named: Mapping[Cause, Diagnostic]) -> _Key:
     return cause, verdict
 
 
-def _copied(finding: Diagnostic, sources: Callable[[str], str | None]) -> object:
-    """Return a key equal for all copies of a mistake; for unknown text, the finding itself."""
+def _copied(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> object:
+    """Return a key equal for all copies of a mistake; for unknown lines, the finding itself."""
     rows: list[str] = []
     for span in (finding.span, *(step.span for step in finding.evidence)):
-        text = sources(span.path)
-        lines = [] if text is None else text.splitlines()
-        if len(lines) < span.row:
+        known = lines(span.path)
+        if len(known) < span.row:
             return finding
-        rows.append(lines[span.row - 1])
+        rows.append(known[span.row - 1])
     verdict = finding.confirmation.verdict if finding.confirmation else None
     return finding.code, finding.message, finding.severity, verdict, tuple(rows)
