@@ -277,6 +277,11 @@ PRODUCTS: Final = frozenset({Op.MATMUL, Op.ADDMM, Op.EINSUM, Op.LINEAR, Op.BILIN
 PADDED: Final = frozenset({Op.PAD, Op.PAD_SEQUENCE})
 JOINED: Final = frozenset({Op.CAT, Op.BLOCK_DIAG})
 
+ARITHMETIC: Final = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+COMPARISONS: Final = ("lt", "le", "gt", "ge", "eq", "ne")
+OPERATORS: Final = (*ARITHMETIC, "and", "or", "xor", "lshift", "rshift", *COMPARISONS)
+"""Python's names of the binary elementwise operators, as in its module `operator`."""
+
 BINARY_NAMES: Final = (
     "add",
     "sub",

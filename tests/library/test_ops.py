@@ -13,8 +13,8 @@ from differential import IMPORTS, interpret
 
 import shapefix
 from shapefix.domains.operations import InPlaceWrite
-from shapefix.library.ops.elementwise import OPERATORS, UNARY
-from shapefix.tensors.ops import ALIASES, BINARY_NAMES, Op
+from shapefix.library.ops.elementwise import UNARY
+from shapefix.tensors.ops import ALIASES, BINARY_NAMES, OPERATORS, Op
 
 _ROOT = Path(shapefix.__file__).parent
 _ELEMENTWISE = {Op.named(name) for name in (*BINARY_NAMES, *UNARY, *OPERATORS)}

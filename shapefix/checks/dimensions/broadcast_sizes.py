@@ -24,33 +24,10 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
-from shapefix.tensors.ops import BINARY_NAMES
+from shapefix.tensors.ops import BINARY_NAMES, OPERATORS
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
-_OPERATORS = frozenset(
-    {
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "pow",
-        "and",
-        "or",
-        "xor",
-        "lshift",
-        "rshift",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "eq",
-        "ne",
-        "iadd",
-    }
-)
 _BOTH = frozenset(BINARY_NAMES) | {
     "clamp",
     "clamp_max",
@@ -101,7 +78,7 @@ def _is_ours(event: OpRejected) -> bool:
     if event.layer is not None:
         return False
     if space == "operator":
-        return name in _OPERATORS | _ITEMS
+        return name in (*OPERATORS, "iadd", *_ITEMS)
     plain = name.removesuffix("_")
     if name in _DISTANCES:
         return True

@@ -14,7 +14,7 @@ from shapefix.checks.support.conditions import comparison, in_backticks
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, number_index
 from shapefix.checks.support.torch_errors import torch_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Edit, Evidence, Fix
@@ -214,7 +214,7 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
     subject = node.value
     if isinstance(subject, cst.Attribute) and subject.attr.value == "data":
         subject = subject.value
-    if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or not _is_first(node):
+    if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or number_index(node) != 0:
         return
     code = event.place.module.code(subject)
     edit = Edit(event.place.span, f"{code}.item()")
@@ -230,12 +230,6 @@ def _first_of_habit(event: OpRejected, context: CheckContext) -> OpRejected:
             if other.operands and not is_unlikely(other) and any(_single_number(other)):
                 return event if other.place.node is event.place.node else other
     return event
-
-
-def _is_first(node: cst.Subscript) -> bool:
-    """Whether the index is a plain 0."""
-    index = node.slice[0].slice if len(node.slice) == 1 else None
-    return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and index.value.value == "0"
 
 
 def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:

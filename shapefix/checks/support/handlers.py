@@ -16,29 +16,20 @@ from shapefix.interpreter.modules import Module, children, dotted_name, target_n
 
 ExceptHandler = cst.ExceptHandler | cst.ExceptStarHandler
 
-_TELLING = frozenset(
-    {
-        "print",
-        "pprint",
-        "debug",
-        "info",
-        "warning",
-        "warn",
-        "error",
-        "exception",
-        "critical",
-        "log",
-        "print_exc",
-        "print_exception",
-        "print_stack",
-        "format_exc",
-        "secho",
-        "echo",
-    }
-)
-"""Functions and methods that only report."""
 _PRINTING = frozenset({"print", "pprint", "print_exc", "print_exception", "print_stack", "secho", "echo"})
-"""Those that write to the terminal."""
+"""Functions and methods that write to the terminal."""
+_TELLING = _PRINTING | {
+    "debug",
+    "info",
+    "warning",
+    "warn",
+    "error",
+    "exception",
+    "critical",
+    "log",
+    "format_exc",
+}
+"""Functions and methods that only report."""
 _TIDYING = frozenset(
     {
         "empty_cache",

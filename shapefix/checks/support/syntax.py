@@ -26,6 +26,15 @@ def enclosing(module: Module, node: cst.CSTNode) -> list[cst.CSTNode]:
     return _path(module.tree, node) or []
 
 
+def number_index(node: cst.CSTNode) -> int | None:
+    """Return the number in `x[0]`; None for other indices and other code."""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        return None
+    index = node.slice[0].slice
+    value = index.value if isinstance(index, cst.Index) else None
+    return value.evaluated_value if isinstance(value, cst.Integer) else None
+
+
 def enclosing_function(place: Place) -> cst.FunctionDef | None:
     """Return the innermost function around a place; None at the top level of a file."""
     around = reversed(enclosing(place.module, place.node))

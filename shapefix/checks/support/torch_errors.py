@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
 from shapefix.checks.context import CheckContext
+from shapefix.checks.support.syntax import number_index
 from shapefix.diagnostics import ExpectedError
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.truth import truth
@@ -18,7 +17,7 @@ from shapefix.tensors.errors import (
     WrongNumberOfElements,
     WrongRank,
 )
-from shapefix.tensors.ops import BINARY_NAMES
+from shapefix.tensors.ops import ARITHMETIC, BINARY_NAMES, COMPARISONS
 
 _RECURRENT = ("RNN", "LSTM", "GRU")
 _OF_FEATURES = {
@@ -69,9 +68,7 @@ def _of_rank(name: str, error: WrongRank) -> ExpectedError | None:
 
 _CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack"})
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "linear"})
-_OPERATORS = frozenset(
-    {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge", "eq", "ne"}
-)
+_OPERATORS = frozenset((*ARITHMETIC, *COMPARISONS))
 _BY_CLASS = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
 _BY_ELEMENT = frozenset({"mse_loss", "MSELoss", "l1_loss", "L1Loss", "smooth_l1_loss", "SmoothL1Loss"})
 _LOGITS = frozenset({"binary_cross_entropy_with_logits", "BCEWithLogitsLoss"})
@@ -91,7 +88,7 @@ def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | Non
         shape = "..." if None in target else f"'{target}'"
         size = "..." if have is None else str(have)
         return ExpectedError("RuntimeError", f"shape {shape} is invalid for input of size {size}")
-    if isinstance(error, TooManyIndices) and not error.rank and _is_one_number(event.place.node):
+    if isinstance(error, TooManyIndices) and not error.rank and number_index(event.place.node) is not None:
         return ExpectedError("IndexError", "invalid index of a 0-dim tensor")
     if isinstance(error, TooManyIndices):
         return ExpectedError("IndexError", f"too many indices for tensor of dimension {error.rank}")
@@ -195,11 +192,3 @@ def _of_loss(event: OpRejected, name: str) -> ExpectedError | None:
         words = f"Expected input batch_size ({sizes[0]}) to match target batch_size ({sizes[1]})"
         return ExpectedError("ValueError", words)
     return None
-
-
-def _is_one_number(node: cst.CSTNode) -> bool:
-    """Whether the code indexes with a single number: `loss[0]`."""
-    if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
-        return False
-    index = node.slice[0].slice
-    return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer)

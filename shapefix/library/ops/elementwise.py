@@ -19,7 +19,7 @@ from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.ops import BINARY_NAMES, Op
+from shapefix.tensors.ops import BINARY_NAMES, OPERATORS, Op
 from shapefix.tensors.tensor_iterator import broadcast_sizes, elementwise
 
 _COMPARISONS = frozenset(
@@ -131,26 +131,6 @@ UNARY = (
     "clip",
     "clamp_min",
     "clamp_max",
-)
-OPERATORS = (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
 )
 
 
