@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +22,29 @@ from shapefix.runtime.run import ProbeRun, probe_script
 
 # Small models are slower with several threads, the more so where other tests run.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_shapefix(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder, with a virtual environment that has torch."""
+    return subprocess.run(
+        [sys.executable, "-m", "shapefix", *arguments],
+        cwd=folder,
+        env=os.environ
+        | environment
+        | {
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(ROOT),
+            "VIRTUAL_ENV": fork_server.virtual_environment(),
+        },
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
 
 
 @dataclass(frozen=True)

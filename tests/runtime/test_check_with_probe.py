@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-import fork_server
 import pytest
+from probing import ROOT, run_shapefix
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 
 MODEL = """\
 import torch
@@ -48,22 +45,7 @@ PATCH = "torch.Tensor.view = torch.Tensor.reshape  # what no reader of the line 
 
 
 def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "shapefix", *arguments],
-        cwd=folder,
-        env=os.environ
-        | {
-            "COLUMNS": "100",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT),
-            "VIRTUAL_ENV": fork_server.virtual_environment(),
-        },
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=240,
-        check=False,
-    )
+    return run_shapefix(*arguments, folder=folder, COLUMNS="100")
 
 
 def probed(folder: Path, *arguments: str, patch: str = "", model: str = MODEL) -> None:

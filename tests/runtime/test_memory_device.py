@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
 import fork_server
 import pytest
+from probing import run_shapefix
 
 from shapefix.runtime.protocol import StepMemoryLine
 from shapefix.runtime.run import ProbeRun, probe_script
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 
 TRAINS = """\
 import argparse
@@ -55,21 +54,7 @@ def ran(folder: Path, script: str, *options: str) -> ProbeRun:
 
 
 def shapefix(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "shapefix", "probe", *arguments],
-        cwd=folder,
-        env=os.environ
-        | {
-            "COLUMNS": "100",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT),
-            "VIRTUAL_ENV": fork_server.virtual_environment(),
-        },
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return run_shapefix("probe", *arguments, folder=folder, COLUMNS="100")
 
 
 def test_a_forecast(tmp_path: Path) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-import fork_server
 import pytest
 from browser import seen
-from probing import Probed, probed
+from probing import Probed, probed, run_shapefix
 
 from shapefix.report.view import View
 from shapefix.runtime.findings.collect import collect_findings
@@ -21,8 +19,6 @@ from shapefix.runtime.protocol import MemoryTimelineLine
 from shapefix.runtime.report.page.html import page
 from shapefix.runtime.report.page.timeline import memory_plot
 from shapefix.runtime.report.page.write import report_problem
-
-ROOT = Path(__file__).resolve().parents[2]
 
 TRAINS = """\
 import torch
@@ -235,20 +231,7 @@ def test_a_page_stands_alone(name: str, request: pytest.FixtureRequest) -> None:
 
 
 def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "shapefix", "probe", *arguments],
-        cwd=folder,
-        env=os.environ
-        | {
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT),
-            "VIRTUAL_ENV": fork_server.virtual_environment(),
-        },
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return run_shapefix("probe", *arguments, folder=folder)
 
 
 def test_the_command_writes_the_page_and_changes_nothing_else(tmp_path: Path) -> None:

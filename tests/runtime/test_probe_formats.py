@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import fork_server
 import jsonschema
 import pytest
-from probing import probed
+from probing import ROOT, probed, run_shapefix
 
 from shapefix.report.view import View
 from shapefix.runtime.findings.collect import collect_findings
@@ -21,7 +19,6 @@ from shapefix.runtime.report.json_document import Document, document, json_text
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 
 TRAINS = """\
 import sys
@@ -48,21 +45,7 @@ def schema() -> Any:
 
 
 def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "shapefix", "probe", *arguments],
-        cwd=folder,
-        env=os.environ
-        | {
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT),
-            "VIRTUAL_ENV": fork_server.virtual_environment(),
-        },
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=240,
-        check=False,
-    )
+    return run_shapefix("probe", *arguments, folder=folder)
 
 
 def told(folder: Path, script: str, *arguments: str, timeout: float = 120.0, **files: str) -> Document:
