@@ -16,7 +16,16 @@ from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_device
-from shapefix.interpreter.values import Constant, InstanceValue, Integer, Text, Unknown, Value, as_tensor
+from shapefix.interpreter.values import (
+    Constant,
+    InstanceValue,
+    Integer,
+    Lost,
+    Text,
+    Unknown,
+    Value,
+    as_tensor,
+)
 
 CPU = Device(DeviceKind.CPU, "cpu")
 ASKED_CPU = Device(DeviceKind.CPU, "cpu", "explicit")
@@ -121,15 +130,18 @@ def device_of(value: Value | None) -> Device | None:
 
 
 def is_named_as_device(value: Unknown) -> bool:
-    """Check for an unknown value with a usual name of a device in the code."""
+    """Check for an unknown value with a usual name of a device in the code, not one that was lost."""
+    if isinstance(value, Lost):
+        return False
     last = value.hint.rpartition(".")[2].lower()
     return any(word in last for word in _NAMES)
 
 
 def _of_name(name: str) -> Device:
-    """Device in a variable: chosen for a setting, otherwise a tensor's."""
-    owner, dot, _ = name.partition(".")
-    return chosen() if not dot or owner in _SETTINGS else shared()
+    """Device in a variable: chosen for a setting, otherwise a tensor's, as in `self.x.device`."""
+    *owners, _ = name.split(".")
+    is_setting = owners in ([], ["self"]) or not _SETTINGS.isdisjoint(set(owners) - {"self"})
+    return chosen() if is_setting else shared()
 
 
 def placed(ev: Evaluator, device: Device | None, place: Place) -> Device | None:
@@ -182,6 +194,8 @@ def join_names(left: Value, right: Value, depth: int = 0) -> Value | None:
     if isinstance(left, DeviceValue) and isinstance(right, DeviceValue):
         return left if is_same_device(left.device, right.device) else _either(left, right)
     sides = (left, right)
+    if any(_is_shared(side) for side in sides):
+        return Lost()
     if not all(isinstance(side, (Text, DeviceName)) or _is_name(side) for side in sides):
         return None
     if any(isinstance(side, DeviceName) or _is_cpu(side) for side in sides):
@@ -190,9 +204,13 @@ def join_names(left: Value, right: Value, depth: int = 0) -> Value | None:
     return None
 
 
-def _either(left: DeviceValue, right: DeviceValue) -> Value | None:
-    is_shared = DeviceKind.SHARED in (left.device.kind, right.device.kind)
-    return None if is_shared else DeviceValue(chosen())
+def _either(left: DeviceValue, right: DeviceValue) -> Value:
+    return Lost() if _is_shared(left) or _is_shared(right) else DeviceValue(chosen())
+
+
+def _is_shared(value: Value) -> bool:
+    """Check for the device of a tensor or a module without further known facts."""
+    return isinstance(value, DeviceValue) and value.device.kind is DeviceKind.SHARED
 
 
 def _is_name(value: Value) -> bool:

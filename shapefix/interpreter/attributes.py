@@ -117,6 +117,8 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
         if found is not None:
             return found
     unknown = owner.fields[name] = Unknown(f"self.{name}")
+    # The object may not have it: another path may read it after `hasattr`.
+    ev.journal.doubt(owner.fields, name)
     for hook in hooks.read_unknown:
         hook(ev, owner, name)
     return unknown

@@ -10,12 +10,14 @@ import libcst as cst
 
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.per_item_sizes import rebound
+from shapefix.interpreter.stability import has_new_sizes, is_stable
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Names, Unknown, Value
+from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Lost, Names, Value
 
 RETURNED = "return"
 """The target of return statements: the result of the function."""
@@ -40,7 +42,7 @@ class LoopCarried:
     def __init__(
         self,
         ev: Evaluator,
-        loop: cst.For | cst.While,
+        loop: cst.For | cst.While | cst.CompFor,
         paths: Sequence[Changes],
         axes: frozenset[RaggedDim],
         since: int,
@@ -50,14 +52,109 @@ class LoopCarried:
         self._module = ev.frame.module
         self._loop = loop
         self._returns = False
-        self._before = {
-            location: (container, key, _facts(content(container, key)))
-            for path in paths
-            for location, (container, key, _) in path.written.items()
-        }
+        self._before: dict[Location, tuple[Container, Any, Any]] = {}
+        self._unstable: dict[Location, tuple[Container, Any, Any]] = {}
+        self._objects: dict[Location, Value] = {}
+        for path in paths:
+            for location, (container, key, _) in path.written.items():
+                self._before[location] = (container, key, _facts(content(container, key)))
+
+    def is_seen_elsewhere(self, ev: Evaluator, start: int) -> bool:
+        """Check for changes that functions called since the step start, or objects, may show.
+
+        Changes of the loop's own variables are followed by their names. Call in the state after the first
+        iteration.
+        """
+        names: set[str] = set()
+        changed = written = False
+        for container, key, before in self._before.values():
+            is_changed = before != _facts(content(container, key))
+            changed = changed or is_changed
+            written = written or type(container) is dict
+            if not isinstance(container, Names):
+                written = written or is_changed
+            elif is_changed and before != "missing":
+                names.add(key)
+        if changed and written:
+            return True
+        entered = [function for function, step in ev.entered.items() if step >= start]
+        return any(not names.isdisjoint(self._module.once(node, _every_name)) for node in entered)
+
+    def begin_later(self, ev: Evaluator) -> None:
+        """Prepare the state for a later iteration: lists of objects are empty, to see what it adds."""
+        self.forget(ev)
+        for location, (container, key, _) in self._before.items():
+            value = content(container, key)
+            if isinstance(value, Contents) and isinstance(value.element, (InstanceValue, LibraryObject)):
+                self._objects[location] = value.element
+                ev.journal.write(container, key, Contents(()))
+
+    def note_later(self, paths: Sequence[Changes]) -> bool:
+        """Note the changes of a later iteration; return whether it changes what the first one left unchanged.
+
+        Call in the state before that iteration. Symbols created since the loop began are those of one
+        iteration.
+        """
+        since = self._since
+        found = False
+        for path in paths:
+            for location, (container, key, after) in path.written.items():
+                before = content(container, key)
+                if location in self._objects:
+                    before, after = self._objects[location], without_length(after).element
+                    if after is not None and not is_stable(before, after, since):
+                        found = found or location not in self._unstable
+                        self._unstable[location] = (container, key, Contents(None))
+                    continue
+                if isinstance(before, Contents) and isinstance(after, Contents):
+                    if has_new_sizes(before.element, since):
+                        # The items differ in these sizes, which says nothing about the others.
+                        continue
+                    # The items of all iterations have in common what their join has.
+                    after = join_contents(without_length(before), without_length(after))
+                elif location in self._unstable:
+                    continue
+                if before is MISSING or after is MISSING or not is_stable(before, after, since):
+                    self._unstable[location] = (container, key, after)
+                    found = True
+        return found
+
+    def give_up(self, paths: Sequence[Changes]) -> None:
+        """Note all that an iteration wrote as changed by later ones."""
+        for path in paths:
+            for location, (container, key, _) in path.written.items():
+                self._unstable[location] = (container, key, Contents(None) if key == CONTENTS else None)
+
+    def note_returns(self, ev: Evaluator, values: Sequence[Value]) -> None:
+        """Note the results of the function that a later iteration returns."""
+        first = ev.frame.returns
+        stable = all(any(is_stable(one, value, self._since) for one in first) for value in values)
+        if not stable and not self._returns:
+            self._returns = True
+            first.append(Lost())
 
     def forget(self, ev: Evaluator) -> None:
         """Forget values dependent on changes of the first iteration; call in the state after it."""
+        self._forget_dependent(ev)
+        for container, key, later in self._unstable.values():
+            self._forget_later(ev, container, key, later)
+
+    def _forget_later(self, ev: Evaluator, container: Container, key: Any, later: Any) -> None:
+        """Forget a content that later iterations change; a list keeps what all items have in common."""
+        value = content(container, key)
+        if isinstance(later, Contents):
+            ev.journal.write(container, key, later)
+        elif isinstance(container, TensorValue):
+            self._forget_content(ev, container, key)
+        elif isinstance(container, Facts):
+            ev.journal.write(container, key, None)
+        else:
+            is_tensor = isinstance(value, TensorValue) and isinstance(container, Names)
+            ev.journal.write(container, key, TensorValue(certain=value.certain) if is_tensor else Lost())
+            if value is MISSING and not isinstance(container, Names):
+                ev.journal.doubt(container, key)
+
+    def _forget_dependent(self, ev: Evaluator) -> None:
         changed = {
             location
             for location, (container, key, before) in self._before.items()
@@ -69,6 +166,8 @@ class LoopCarried:
             container, key, _ = self._before[location]
             if not isinstance(container, Names):
                 self._forget_content(ev, container, key)
+        if isinstance(self._loop, cst.CompFor):
+            return
         assignments = self._module.once(self._loop, _assignments)
         containers = {container for container, key in changed if key != "graph"}
         names = {name for entry in assignments for name in entry.reads}
@@ -87,7 +186,7 @@ class LoopCarried:
                     growing = True
         if RETURNED in lost and not self._returns:
             self._returns = True
-            ev.frame.returns.append(Unknown())
+            ev.frame.returns.append(Lost())
         for name in lost - {RETURNED}:
             if name.endswith(ITEMS):
                 _forget_items(ev, name.removesuffix(ITEMS))
@@ -108,7 +207,7 @@ class LoopCarried:
                 element = element and rebound(element, axis, self._since)
             ev.journal.write(container, key, Contents(None, element, None, value.axes | self._axes))
         elif isinstance(value, Value):
-            ev.journal.write(container, key, Unknown())
+            ev.journal.write(container, key, Lost())
         else:
             ev.journal.write(container, key, None)
 
@@ -144,7 +243,9 @@ def _facts(value: Any) -> Any:
     if isinstance(value, Constant):
         return type(value.value), value.value
     if isinstance(value, TensorValue):
-        return value.layout, value.dtype, value.contiguous
+        device = value.device
+        where = None if device is None else (device.kind, device.name, device.symbol)
+        return value.layout, value.dtype, value.contiguous, where
     return value
 
 
@@ -157,7 +258,7 @@ def _forget(ev: Evaluator, name: str) -> None:
         # Their contents are joined at the writes to them.
         return
     if value is not None:
-        unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Unknown(name)
+        unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Lost(name)
         ev.journal.write(holder[0], holder[1], unknown)
 
 
@@ -233,6 +334,18 @@ def _targets(target: cst.CSTNode) -> Iterator[str]:
             yield from _targets(element.value)
     elif isinstance(target, (cst.Name, cst.Attribute)):
         yield dotted_name(target)
+
+
+def _every_name(node: cst.CSTNode) -> frozenset[str]:
+    """Names in a function and in its inner functions, parameters and attributes among them."""
+    found: set[str] = set()
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, cst.Name):
+            found.add(each.value)
+        pending += children(each)
+    return frozenset(found)
 
 
 def _reads(node: cst.CSTNode) -> set[str]:

@@ -202,6 +202,10 @@ class Evaluator:
         self.unfollowed = 0
         """Number of calls so far with possible changes to any object of other code."""
         self.silenced = 0
+        self.rehearsals = 0
+        """Number of open rehearsals: runs of a loop's body as a later iteration."""
+        self.entered: dict[cst.CSTNode, int] = {}
+        """Functions run so far, and the step of their last run."""
         self.refused = False
         """Whether the running statement has made a call that certainly ends in a TypeError."""
         self.refusals = 0

@@ -10,16 +10,18 @@ import libcst as cst
 from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
+from shapefix.interpreter.carried import LoopCarried
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
-from shapefix.interpreter.journal import UNCHANGED
+from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
+from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.texts import joined, spelled_out
@@ -348,8 +350,25 @@ def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[bool], None
     """
     scope = Scope(ev.frame.scope, comprehension=True)
     ev.frame.scope, around = scope, ev.frame.scope
+    start, since = ev.steps, now()
+    ev.journal.begin()
     try:
-        return _run_comprehension(ev, loop, produce, over)
+        exact = _run_comprehension(ev, loop, produce, over)
+        if exact or ev.rehearsals:
+            ev.journal.keep(scope.names)
+            return exact
+        first = ev.journal.undo()
+        carried = LoopCarried(ev, loop, [first], axes_of(over[0]), since)
+
+        def later() -> list[Changes]:
+            ev.journal.begin()
+            _run_comprehension(ev, loop, produce, [])
+            return [ev.journal.undo()]
+
+        find_later_changes(ev, carried, [first], start, later)
+        ev.journal.apply([first])
+        carried.forget(ev)
+        return exact
     finally:
         ev.frame.scope = around
 

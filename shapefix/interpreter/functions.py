@@ -109,6 +109,7 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     """Run a function with its frame entered and its parameters bound."""
     first = id(function.node) not in ev.visited
     ev.visited.add(id(function.node))
+    ev.entered[function.node] = ev.steps
     if isinstance(function.node, cst.Lambda):
         return ev.evaluate(function.node.body)
     exits = [leave for context in function.contexts for leave in enter(ev, context)]

@@ -16,6 +16,7 @@ from shapefix.interpreter.values import (
     Constant,
     Integer,
     LibraryObject,
+    Lost,
     Number,
     Parameter,
     Reference,
@@ -55,7 +56,7 @@ def join(left: Any, right: Any) -> Any:
     if isinstance(left, Fact) and left == right:
         return left
     if isinstance(left, Value) or isinstance(right, Value):
-        return left if right is None else right if left is None else Unknown()
+        return left if right is None else right if left is None else _unknown(left, right)
     return None
 
 
@@ -155,7 +156,11 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return left
     if isinstance(left, Parameter) and isinstance(right, Parameter):
         return Parameter(left.modules | right.modules)
-    return Unknown()
+    return _unknown(left, right)
+
+
+def _unknown(left: Any, right: Any) -> Unknown:
+    return Lost() if isinstance(left, Lost) or isinstance(right, Lost) else Unknown()
 
 
 def _join_by_hooks(left: Value, right: Value, depth: int) -> Value | None:

@@ -13,6 +13,7 @@ from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.per_item_sizes import axes_of, now
+from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
@@ -117,6 +118,7 @@ def _repeat(
     """
     depth = ev.journal.depth
     since = now()
+    start = ev.steps
     ev.journal.begin()
     loop = _open_loop(ev, node, iterable, header, depth)
     end = run()
@@ -125,6 +127,16 @@ def _repeat(
     iterated = [*loop.continues, state] if end is Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
     carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since)
+
+    def later() -> list[Changes]:
+        again = ev.open_loop(node, None, ev.steps, ev.journal.depth)
+        ev.journal.begin()
+        end = run()
+        ev.close_loop()
+        state = ev.journal.undo()
+        return [*again.breaks, *again.continues, *([state] if end is Flow.FALLS_THROUGH else ())]
+
+    find_later_changes(ev, carried, iterated, start, later)
     left: list[Changes] = []
     if paths and not endless:
         ev.journal.begin()

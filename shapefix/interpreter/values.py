@@ -60,7 +60,7 @@ class Unknown(Value):
         return found
 
     def _part(self, key: str, hint: str) -> Unknown:
-        part = Unknown(hint)
+        part = Unknown(hint) if self.hint else Lost(hint)
         part.origin = self.origin
         self.attributes[key] = part
         return part
@@ -70,6 +70,21 @@ class Unknown(Value):
         if self._size is None:
             self._size = Size.symbol(self.hint or "n")
         return self._size
+
+
+class Lost(Unknown):
+    """Value computed by code, no longer known, or a part of such a value: a later name is not its origin.
+
+    A parameter `device` may be any device, but a device read from a lost tensor is that of the tensor.
+    """
+
+    __slots__ = ()
+
+    def _part(self, key: str, hint: str) -> Unknown:
+        part = Lost(hint)
+        part.origin = self.origin
+        self.attributes[key] = part
+        return part
 
 
 def unfollowed(place: Place) -> Unknown:

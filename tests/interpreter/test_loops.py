@@ -234,3 +234,108 @@ def test_modules_that_a_loop_of_unknown_length_makes(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_later_iterations_take_other_branches_of_a_method(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        class Cache:
+            def __init__(self):
+                self.kv, self.count, self.last = None, torch.zeros(1), torch.zeros(4)
+                self.never = torch.zeros(5)
+
+            def insert(self, k):
+                if self.kv is None:
+                    self.kv = k
+                else:
+                    self.count = torch.zeros(3, 3)
+                self.last = self.kv
+                return self.count
+
+        cache, kept = Cache(), {"h": torch.zeros(2, 2)}
+        x = torch.zeros(2, 2)
+        for _ in range(12):
+            y = cache.insert(torch.zeros(4))
+            kept["h"] = x
+            x = torch.zeros(3, 3)
+        reveal(cache.kv)  # unknown
+        reveal(cache.count)  # unknown
+        reveal(cache.last)  # unknown
+        reveal(cache.never)  # f32[5]
+        reveal(y)  # ?[...]
+        reveal(kept["h"])  # unknown
+        """,
+        tmp_path,
+    )
+
+
+def test_a_loop_in_a_comprehension_changes_objects_too(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        class Growing:
+            def __init__(self):
+                self.x, self.y = torch.zeros(2), torch.zeros(3)
+
+            def grow(self):
+                self.x = torch.zeros(2, 2)
+                return self.y
+
+        growing = Growing()
+        rows = [growing.grow() for _ in range(12)]
+        reveal(growing.x)  # unknown
+        reveal(growing.y)  # f32[3]
+        reveal(rows[3])  # f32[3]
+        """,
+        tmp_path,
+    )
+
+
+def test_layers_made_by_a_method_in_a_loop(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from torch import nn
+
+        class Blocks(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.same, self.wider, self.dim = nn.ModuleList(), nn.ModuleList(), 16
+                for _ in range(n):
+                    self.add()
+
+            def add(self):
+                self.same.append(nn.Linear(16, 16))
+                self.wider.append(nn.Linear(self.dim, 2 * self.dim))
+                self.dim *= 2
+
+            def forward(self, x):
+                for layer in self.same:
+                    x = layer(x)
+                reveal(x)  # f32[4, 16]
+                for layer in self.wider:
+                    reveal(layer(x))  # unknown
+                return x
+
+        Blocks(int(input()))(torch.zeros(4, 16))
+        """,
+        tmp_path,
+    )
+
+
+def test_an_attribute_that_one_path_reads_may_still_be_missing(tmp_path: Path) -> None:
+    holds(
+        """
+        class State:
+            pass
+
+        state = State()
+        if hasattr(state, "late"):
+            print(state.late)
+        reveal(hasattr(state, "late"))  # unknown
+        """,
+        tmp_path,
+    )

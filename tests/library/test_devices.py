@@ -6,6 +6,7 @@ import functools
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -60,17 +61,80 @@ OPERATIONS = (
 )  # fmt: skip
 
 
-@functools.cache
-def refused() -> list[bool]:
-    """Whether torch refuses each operation for its devices."""
-    texts = [[HEAD + operation, ""] for operation in OPERATIONS]
+LOOP_OF_MODULES = """\
+import torch
+from torch import nn
+
+
+class Cache:
+    def __init__(self):
+        self.kv = None
+
+    def copy(self, other):
+        {copied}
+
+    def insert(self, k):
+        if self.kv is None:
+            self.kv = torch.empty((2, 8), device=k.device)
+        self.kv[:] = k
+        return self.kv
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x, cache):
+        return self.linear(cache.insert(x))
+
+
+class Net(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(blocks)])
+
+    def forward(self, x, cache):
+        for block in self.blocks:
+            x = x + block(x, cache)
+        return x
+
+
+def empty(device):
+    return torch.empty((2, 8), device=device)
+
+
+net, first, second = Net(12){place}, Cache(), Cache()
+with torch.no_grad():
+    net(torch.randn(2, 8){place}, first)
+    second.copy(first)
+    net(torch.randn(2, 8){place}, second)
+"""
+COPIES = (
+    "device = other.kv.device; self.kv = torch.empty((2, 8), device=device)",
+    "self.kv = empty(other.kv.device)",
+    "self.kv = empty(device=getattr(other.kv, 'device'))",
+    "self.device = other.kv.device; self.kv = empty(self.device)",
+    "self.kv = torch.empty((2, 8)).to(other.kv.device)",
+)
+
+
+def errors_of(programs: tuple[str, ...]) -> list[list[str]]:
+    """The messages of the exceptions of each program on the fake GPU."""
+    texts = [[program, ""] for program in programs]
     ran = subprocess.run(
         [sys.executable, str(PRETENDED)], input=json.dumps(texts), capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    messages = [
+    return [
         [message for found in errors.values() for message in found] for errors, _ in json.loads(ran.stdout)
     ]
+
+
+@functools.cache
+def refused() -> list[bool]:
+    """Whether torch refuses each operation for its devices."""
+    messages = errors_of(tuple(HEAD + operation for operation in OPERATIONS))
     told = ("same device", "Could not run 'aten::empty_strided' with arguments from the 'CUDA' backend")
     assert all(any(part in message for part in told) for found in messages for message in found), messages
     return [bool(found) for found in messages]
@@ -81,3 +145,34 @@ def refused() -> list[bool]:
 def test_what_torch_refuses_is_found_and_nothing_else(number: int, check: Check) -> None:
     text = f"{HEAD}y = {OPERATIONS[number]}\n"
     assert bool(check(text, {"SF602"})) == refused()[number]
+
+
+@pytest.mark.slow
+def test_a_device_read_from_a_lost_tensor_is_not_another_one(check: Check) -> None:
+    programs = tuple(
+        LOOP_OF_MODULES.format(copied=copied, place=place) for copied in COPIES for place in ("", ".cuda()")
+    )
+    assert errors_of(programs) == [[] for _ in programs]
+    for program in programs:
+        assert not check(program, {"SF602", "SF603"}), program
+
+
+def test_a_device_of_a_setting_is_one_that_the_user_chooses(check: Check) -> None:
+    text = """
+    import torch
+
+    class Trainer:
+        def __init__(self, args, model, other):
+            self.args, self.model, self.other = args, model, other
+
+        def step(self, x):
+            return {moved} + torch.ones(2, 3)
+    """
+    for moved, found in (
+        ("torch.ones(2, 3).to(self.args.device)", True),
+        ("torch.ones(2, 3).to(self.device)", True),
+        ("torch.ones(2, 3).to(self.other.device)", False),
+        ("torch.ones(2, 3).to(self.other.rows.device)", False),
+        ("torch.ones(2, 3).to(self.model(x).device)", False),
+    ):
+        assert bool(check(textwrap.dedent(text).replace("{moved}", moved), {"SF602"})) == found, moved
