@@ -134,8 +134,8 @@ class Batches:
 
     vary: bool = False
     """Whether a loader's batch size, smaller for the last batch, is one of the symbols."""
-    mapping: tuple[Place, bool | None] | None = None
-    """The call of `Dataset.map` whose function is running, and whether the function gets lists of samples."""
+    mapping: tuple[Place, bool | None, Value] | None = None
+    """Running call of `Dataset.map`: its place, whether its function gets lists, and the number of rows."""
 
 
 _DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})

@@ -24,11 +24,13 @@ PADDED_IN_MAP = "padded to the longest of a map batch"
 class Origin:
     """Origin of per-row sizes: the `source` of a PerItemSize.
 
-    what completes "…: the rows keep their own lengths", as "tokenizer called without padding".
+    what completes "…: the rows keep their own lengths", as "tokenizer called without padding". cut is the
+    length that longer rows are cut to, None if they are not: rows that are all longer are equal.
     """
 
     place: Place
     what: str
+    cut: Size | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

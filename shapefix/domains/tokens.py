@@ -187,8 +187,8 @@ class Tokenized(Event):
 
     arguments are those of the call by name, with their defaults. several is whether it gets a list of texts,
     None if unknown. mapped is the call of `Dataset.map` that runs the function around this call,
-    None outside of one; batched is whether that passes lists of samples. rows are the lists of ids that go
-    into one tensor, None if no tensor is requested.
+    None outside of one; batched is whether that passes lists of samples, count the number of rows of the
+    dataset. rows are the lists of ids that go into one tensor, None if no tensor is requested.
     """
 
     tokenizer: LibraryObject
@@ -198,6 +198,7 @@ class Tokenized(Event):
     mapped: Place | None = None
     batched: bool | None = None
     rows: Value | None = None
+    count: Value | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -111,6 +111,16 @@ class ListValue(Value):
         return self.contents.axes
 
 
+class NumberRange(ListValue):
+    """`range(start, stop, step)` of many or unknown numbers; count says how many."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, element: Value, count: Size) -> None:
+        super().__init__(None, element)
+        self.count = count
+
+
 class TextTuple(ListValue):
     """Texts of samples given as tuples or lists; collation returns a tuple of unknown length."""
 

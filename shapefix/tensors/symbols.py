@@ -67,6 +67,16 @@ class SizeOf(Symbol):
         self.code = code
 
 
+class RowCount(Symbol):
+    """Number of rows of data, known to the run only; most is an upper bound, None without one."""
+
+    __slots__ = ("most",)
+
+    def __init__(self, name: str, most: Size | None = None) -> None:
+        super().__init__(name, 0)
+        self.most = most
+
+
 class PerItemSize(Symbol):
     """Number with a value per item: the length of a row, the longest length of a batch.
 

@@ -12,11 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapefix.domains.batches import Mapped
+from shapefix.domains.row_counts import may_exceed
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, LibraryObject, Number, Text, Unknown, Value
-from shapefix.library.data.datasets.objects import NAMES, sample_of
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    LibraryObject,
+    Number,
+    Text,
+    Unknown,
+    Value,
+    as_size,
+)
+from shapefix.library.data.datasets.objects import NAMES, number_of, sample_of
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.symbols import PerItemSize
 
@@ -218,6 +228,27 @@ COLUMNS = {
     "two together": "concatenate_datasets([ds, ds.map(lambda e: {'ids': e['ids'] + [0]})])",
     "two taken in turn": "interleave_datasets([ds.remove_columns('text'), ds.remove_columns('text')])",
 }
+
+
+NUMBERS = (
+    "ds.select(range(3))", "ds.select([0, 2])", "ds.select(range(1, 4))", "ds.take(2)", "ds.take(40)",
+    "ds.skip(1)", "ds.shard(3, 0)", "ds.shard(3, index=2)", "ds.filter(lambda e: e['label'] > 0)",
+    "ds.shuffle(seed=1)", "ds.train_test_split(test_size=0.5)['test']", "ds.repeat(3)",
+    "ds.train_test_split(test_size=1)['train']", "concatenate_datasets([ds, ds.take(1)])",
+    "interleave_datasets([ds, ds])", "ds.map(lambda e: {'n': 1}).select(range(2))",
+    "ds.map(lambda b: {'n': b['ids'] * 2}, batched=True, remove_columns=ds.column_names)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", NUMBERS)
+def test_numbers_of_rows(expression: str) -> None:
+    source = f"{IMPORTS}{TABLE}reveal({expression})\n"
+    dataset, rows = revealed(source)[0], executed(source)[0]
+    assert isinstance(dataset, LibraryObject)
+    number = as_size(number_of(dataset))
+    assert number is not None
+    assert number.value in (None, len(rows))
+    assert may_exceed(number_of(dataset), len(rows) - 1)
 
 
 @pytest.mark.parametrize("expression", COLUMNS.values(), ids=COLUMNS)

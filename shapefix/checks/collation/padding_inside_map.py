@@ -14,6 +14,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError, Role
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import PADDED_IN_MAP, origins, ragged, row_sizes
+from shapefix.domains.row_counts import MAP_BATCH, may_exceed
 from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event
@@ -26,8 +27,6 @@ _PAD_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding"
 _NOT_CREATED = ExpectedError("ValueError", "Unable to create tensor")
 _DIFFERENT = ExpectedError("ValueError", "expected sequence of length ... (got ...)")
 _STACKS = "stacks rows of several map batches"
-_DEFAULT_BATCH = 1000
-"""The number of rows that `map` passes to its function at once."""
 
 
 @rule("SF306", on=Tokenized)
@@ -37,7 +36,7 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
     if event.mapped is None or not event.batched or not isinstance(call, cst.Call):
         return
     size = _batch_of_map(event.mapped.node)
-    if size is None or not isinstance(padding, Constant):
+    if size is None or not isinstance(padding, Constant) or not may_exceed(event.count, size):
         return
     module = event.place.module
     for combined in context.events:
@@ -68,7 +67,7 @@ def _batch_of_map(node: cst.CSTNode) -> int | None:
         return None
     given = rewrites.argument(node, 5, "batch_size")
     if given is None:
-        return _DEFAULT_BATCH
+        return MAP_BATCH
     return int(given.value.value) if isinstance(given.value, cst.Integer) else None
 
 

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.evidence import call_trace, own_lengths
-from shapefix.checks.support.ragged_columns import LABELS, RAGGED, ragged_origin
+from shapefix.checks.support.ragged_columns import LABELS, ragged_condition, ragged_origin
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import, Role
 from shapefix.domains.batches import Collated
 from shapefix.domains.raggedness import Origin
@@ -41,7 +41,7 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
                 own_lengths(made),
                 Evidence(event.place.span, "collated here", Role.FAILURE),
             ],
-            condition=RAGGED,
+            condition=ragged_condition(made),
             error=error,
             fixes=_pad_inputs(event, made, context),
         )

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import call_trace, own_lengths
-from shapefix.checks.support.ragged_columns import LABELS, PAD, RAGGED, padding_kind, ragged_origin
+from shapefix.checks.support.ragged_columns import LABELS, PAD, padding_kind, ragged_condition, ragged_origin
 from shapefix.checks.support.syntax import enclosing_function
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import, Role
 from shapefix.domains.batches import Collated
@@ -44,7 +44,7 @@ def ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterato
                 Evidence(place.span, f"`{key}` set here"),
                 Evidence(event.place.span, "collated here", Role.FAILURE),
             ],
-            condition=RAGGED,
+            condition=ragged_condition(made),
             error=ExpectedError("ValueError", "Unable to create tensor"),
             fixes=_pad_labels(event, key, place),
         )

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code
 from shapefix.checks.support.evidence import call_trace, own_lengths
-from shapefix.checks.support.ragged_columns import RAGGED
+from shapefix.checks.support.ragged_columns import ragged_condition
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import
@@ -60,7 +60,7 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
             own_lengths(made),
             Evidence(event.place.span, "combined into one tensor here"),
         ],
-        condition=RAGGED,
+        condition=ragged_condition(made),
         error=error,
         fixes=_pad(event, call, key, made, context),
     )

@@ -21,7 +21,11 @@ PAD = "transformers.PreTrainedTokenizerBase.pad"
 LABELS = ("labels", "label", "label_ids")
 
 
-RAGGED = Condition("two rows of a batch have different lengths")
+def ragged_condition(made: Origin) -> Condition:
+    """Return when rows of this origin have different lengths."""
+    if made.cut is not None:
+        return Condition(f"a row of a batch has fewer than {made.cut} tokens")
+    return Condition("two rows of a batch have different lengths")
 
 
 def failing_labels(event: Collated) -> list[Place]:

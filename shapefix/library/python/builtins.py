@@ -7,7 +7,7 @@ import libcst as cst
 from shapefix.interpreter.attributes import MOVES, attribute
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import is_closed, lineage
-from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, NumberRange, TupleValue, elements
 from shapefix.interpreter.dictionaries import is_complete
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.functions import invalidate
@@ -108,7 +108,21 @@ def range_(call: Call) -> Value:
         return stepped
     # Upwards from a nonnegative number, or downwards to one, as in most ranges.
     negative = any(isinstance(v, Constant) and isinstance(v.value, int) and v.value < -1 for v in given[:2])
-    return ListValue(None, Unknown("i") if negative else Integer(Size.symbol("i", least=0)))
+    element = Unknown("i") if negative else Integer(Size.symbol("i", least=0))
+    count = _count(given)
+    return ListValue(None, element) if count is None else NumberRange(element, count)
+
+
+def _count(given: list[Value]) -> Size | None:
+    """Number of numbers in a range; None unless it is stated or follows from two bounds."""
+    bounds = [as_size(value) for value in given]
+    if len(bounds) == 1:
+        return bounds[0]
+    numbers = [size.value for size in bounds if size is not None and size.value is not None]
+    if len(numbers) == len(bounds) and numbers[2:] != [0]:
+        return Size.of(len(range(*numbers)))
+    start, stop = bounds if len(bounds) == 2 else (None, None)
+    return stop - start if start is not None and stop is not None else None
 
 
 def _stepped(given: list[Value]) -> Value | None:

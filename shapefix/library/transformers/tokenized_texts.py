@@ -34,7 +34,7 @@ class TokenizedTexts:
     """One text or several: their number, axis, and variation of lengths.
 
     several is None if unknown. stated is True if all of them are constants, so that the longest
-    is the same in each call.
+    is the same in each call. Each text has at least so many words.
     """
 
     several: bool | None
@@ -42,10 +42,11 @@ class TokenizedTexts:
     count: Size | None = None
     axis: RaggedDim | None = None
     stated: bool = False
+    words: int = 0
 
     def along(self, axis: RaggedDim) -> TokenizedTexts:
         """The same texts, cut into an unknown number of rows."""
-        return replace(self, several=True, varies=Varies.ROWS, count=None, axis=axis, stated=False)
+        return replace(self, several=True, varies=Varies.ROWS, count=None, axis=axis, stated=False, words=0)
 
 
 NOT_KNOWN = TokenizedTexts(None, Varies.UNKNOWN)
@@ -108,7 +109,8 @@ def _items(items: Sequence[Value]) -> TokenizedTexts:
         if len(lengths) == 1:
             # Equal numbers of words may be equal numbers of tokens.
             return TokenizedTexts(True, Varies.UNKNOWN, count, stated=True)
-    return TokenizedTexts(True, Varies.ROWS, count, RaggedDim(), stated)
+    words = min(len(str(text).split()) for text in different) if stated else 0
+    return TokenizedTexts(True, Varies.ROWS, count, RaggedDim(), stated, words)
 
 
 def length(
@@ -135,10 +137,14 @@ def length(
         what = PADDED_IN_MAP if in_map else "padded to the longest of one call"
         return _varying("longest", None, place, what)
     unpadded = padding == "none"
+    if unpadded and fixed is not None and fixed.value is not None and given.words >= fixed.value:
+        # Each word is a token or more.
+        return fixed
     what = f"tokenizer called with {asked}" if asked else "tokenizer called without padding"
     if not unpadded:
         what += " on one text"
-    return _varying("length", given.axis if given.varies is Varies.ROWS else None, place, what)
+    cut = fixed if unpadded else None
+    return _varying("length", given.axis if given.varies is Varies.ROWS else None, place, what, cut)
 
 
 def of_one_call(given: TokenizedTexts) -> TokenizedTexts:
@@ -146,8 +152,8 @@ def of_one_call(given: TokenizedTexts) -> TokenizedTexts:
     return replace(given, varies=Varies.CALLS, axis=None) if given.varies is Varies.ROWS else given
 
 
-def _varying(name: str, axis: RaggedDim | None, place: Place, what: str) -> Size:
-    return Size.from_symbol(PerItemSize(name, axis, Origin(place, what), least=1))
+def _varying(name: str, axis: RaggedDim | None, place: Place, what: str, cut: Size | None = None) -> Size:
+    return Size.from_symbol(PerItemSize(name, axis, Origin(place, what, cut), least=1))
 
 
 def fixed_length(given: BoundArguments) -> Size | None:

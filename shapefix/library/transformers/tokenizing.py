@@ -282,12 +282,22 @@ def _tell(call: Call, given: BoundArguments, rows: _Rows, result: Value) -> None
     tokenizer = call.receiver
     if not isinstance(tokenizer, LibraryObject):
         return
-    mapped, batched = call.ev.state[Batches].mapping or (None, None)
+    mapped, batched, count = call.ev.state[Batches].mapping or (None, None, None)
     lists = rows.listed(Integer(Size.symbol("id", least=0))) if rows.tensors else None
     several = rows.given.several
-    call.ev.emit(
-        Tokenized(call.place, call.ev.calls, tokenizer, given.values, several, result, mapped, batched, lists)
+    step = (
+        call.place,
+        call.ev.calls,
+        tokenizer,
+        given.values,
+        several,
+        result,
+        mapped,
+        batched,
+        lists,
+        count,
     )
+    call.ev.emit(Tokenized(*step))
     padding = given.value("padding")
     if asks_for_pad_token(tokenizer, padding, given.value("max_length")):
         asked = f"padding={padding.value!r}" if isinstance(padding, Constant) else "padding"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.domains.raggedness import may_differ
+from shapefix.domains.row_counts import unknown_count
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import children
@@ -16,11 +17,13 @@ from shapefix.interpreter.values import BoundMethod, FunctionValue, LibraryObjec
 from shapefix.library.data.datasets.formats import PLAIN, formatted
 from shapefix.library.data.datasets.mapping import hand_over, run_apart, settings
 from shapefix.library.data.datasets.objects import (
+    NUM_ROWS,
     ROWS,
     SAMPLE,
     another,
     dataset_method,
     format_of,
+    number_of,
     receiver,
     rows_of,
     sample_of,
@@ -41,6 +44,7 @@ def filter_(call: Call) -> Value:
     if handed is not None:
         run_apart(call, function, handed)
     kept = another(dataset)
+    kept.fields[NUM_ROWS] = unknown_count(number_of(dataset))
     if may_even_out(function):
         kept.fields[ROWS] = _of_any_lengths(rows_of(dataset))
         kept.fields[SAMPLE] = _of_any_lengths(sample_of(dataset))

@@ -8,7 +8,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Unknown, Value, integer
+from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Unknown, Value, as_size, integer
 from shapefix.library.data.datasets import hub
 from shapefix.library.data.datasets.cells import Lengths, either, row, stored
 from shapefix.library.data.datasets.formats import PLAIN, Format
@@ -22,11 +22,13 @@ from shapefix.library.data.datasets.objects import (
     as_dataset,
     format_of,
     make,
+    number_of,
     rows_of,
 )
 from shapefix.library.data.datasets.splits import like
 from shapefix.library.registry import function
 from shapefix.library.signatures import BoundArguments, arguments_under
+from shapefix.tensors.polynomials import Size
 
 _FILES = (
     "from_pandas",
@@ -176,7 +178,12 @@ def combined(call: Call) -> Value:
         return make(DATASET, call.place, any_rows())
     formats = {format_of(dataset) for dataset in datasets}
     format = Format(None) if Format(None) in formats else formats.pop() if len(formats) == 1 else PLAIN
-    return make(datasets[0].kind, call.place, _of_any(datasets, call.place), format=format)
+    count: Size | None = Size.of(0) if call.name.endswith("concatenate_datasets") else None
+    for dataset in datasets if parts is not None else ():
+        number = as_size(number_of(dataset))
+        count = count + number if count is not None and number is not None else None
+    known = integer(count) if count is not None and parts is not None else None
+    return make(datasets[0].kind, call.place, _of_any(datasets, call.place), format=format, num_rows=known)
 
 
 def _of_any(datasets: list[LibraryObject], place: Place) -> DictValue:

@@ -27,6 +27,7 @@ from shapefix.library.data.datasets.objects import (
     chosen,
     dataset_method,
     format_of,
+    number_of,
     receiver,
     rows_of,
     with_rows,
@@ -93,7 +94,7 @@ def map_(call: Call) -> Value:
     if handed is None or batched is None:
         return with_rows(dataset, call.place, any_rows(), same_number=False)
     batches = call.ev.state[Batches]
-    before, batches.mapping = batches.mapping, (call.place, batched)
+    before, batches.mapping = batches.mapping, (call.place, batched, number_of(dataset))
     returned = run_apart(call, given.value("function"), handed)
     batches.mapping = before
     if isinstance(returned, Constant) and returned.value is None:

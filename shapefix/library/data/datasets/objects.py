@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapefix.domains.raggedness import Column
+from shapefix.domains.row_counts import unknown_count
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import Constant, Integer, LibraryObject, Text, Unknown, Value
+from shapefix.interpreter.values import TRUE, Constant, LibraryObject, Text, Unknown, Value
 from shapefix.library.data.datasets.formats import PLAIN, Format, formatted, unknown_column
 from shapefix.library.registry import Handler, declare, method
 from shapefix.tensors.polynomials import Size
@@ -23,6 +24,8 @@ declare(DICT, "builtins.dict")
 declare(ITERABLE_DICT, DICT)
 
 ROWS, NAMES, FORMAT, SAMPLE, NUM_ROWS = "rows", "names", "format", "sample", "num_rows"
+SHUFFLED = "shuffled"
+"""Field of a dataset whose rows are no longer in the order in which `map` passed them."""
 """The fields of a dataset: a DictValue, a ListValue, a Format, a DictValue, a Value."""
 
 
@@ -99,7 +102,7 @@ def make(
         NAMES: names,
         FORMAT: format,
         SAMPLE: formatted(rows, format),
-        NUM_ROWS: num_rows or Integer(Size.symbol("num_rows", least=0)),
+        NUM_ROWS: num_rows or unknown_count(),
     }
     return LibraryObject(kind, {}, place, fields)
 
@@ -153,11 +156,18 @@ def number_of(dataset: LibraryObject) -> Value:
     return number if isinstance(number, Value) else Unknown(NUM_ROWS)
 
 
+def shuffled(dataset: LibraryObject) -> LibraryObject:
+    """Create a dataset with the same rows in another order."""
+    found = another(dataset, same_number=True)
+    found.fields[SHUFFLED] = TRUE
+    return found
+
+
 def another(dataset: LibraryObject, *, same_number: bool = False) -> LibraryObject:
     """Create a dataset with the same columns."""
     fields = dict(dataset.fields)
     if not same_number:
-        fields[NUM_ROWS] = Integer(Size.symbol(NUM_ROWS, least=0))
+        fields[NUM_ROWS] = unknown_count()
     return LibraryObject(dataset.kind, {}, dataset.place, fields)
 
 

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from shapefix.domains.row_counts import (
+    MAP_BATCH,
+    may_exceed,
+    selected,
+    taken,
+    unknown_count,
+    without_map_padding,
+)
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.values import NONE, Constant, Integer, Number, Slice, Text, Unknown, Value, as_size
@@ -11,7 +19,10 @@ from shapefix.library.data.datasets.objects import (
     DATASET,
     FORMAT,
     ITERABLE,
+    NUM_ROWS,
+    ROWS,
     SAMPLE,
+    SHUFFLED,
     another,
     chosen,
     dataset_method,
@@ -19,6 +30,7 @@ from shapefix.library.data.datasets.objects import (
     receiver,
     rows_of,
     sample_of,
+    shuffled,
 )
 from shapefix.library.registry import method
 from shapefix.library.signatures import arguments_under
@@ -123,13 +135,43 @@ def with_format(call: Call) -> Value:
     return dataset
 
 
-@dataset_method("shuffle", "sort", "flatten_indices", "repartition", "with_epoch")
+@dataset_method("shuffle", "sort")
 def reordered(call: Call) -> Value:
+    return shuffled(receiver(call))
+
+
+@dataset_method("flatten_indices", "repartition", "with_epoch")
+def same_rows(call: Call) -> Value:
     return another(receiver(call), same_number=True)
 
 
-@dataset_method("select", "shard", "take", "skip", "repeat")
+@dataset_method("select", "take")
+def first_rows(call: Call) -> Value:
+    """Select rows: those of a number that fits into one map batch may all come from the same one."""
+    dataset = receiver(call)
+    total = number_of(dataset)
+    if call.name.endswith(".take"):
+        count = taken(call.value(0, "n"), total)
+    else:
+        count = selected(call.value(0, "indices"))
+    kept = another(dataset)
+    kept.fields[NUM_ROWS] = count
+    if SHUFFLED not in dataset.fields and not may_exceed(count, MAP_BATCH):
+        kept.fields[ROWS] = without_map_padding(rows_of(dataset))
+        kept.fields[SAMPLE] = without_map_padding(sample_of(dataset))
+    return kept
+
+
+@dataset_method("shard", "skip")
 def fewer(call: Call) -> Value:
+    dataset = receiver(call)
+    kept = another(dataset)
+    kept.fields[NUM_ROWS] = unknown_count(number_of(dataset))
+    return kept
+
+
+@dataset_method("repeat")
+def repeated(call: Call) -> Value:
     return another(receiver(call))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shapefix.domains.row_counts import unknown_count
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
@@ -14,6 +15,7 @@ from shapefix.library.data.datasets.objects import (
     FORMAT,
     ITERABLE_DICT,
     LOADED,
+    NUM_ROWS,
     ROWS,
     Remembered,
     another,
@@ -23,6 +25,7 @@ from shapefix.library.data.datasets.objects import (
     number_of,
     receiver,
     rows_of,
+    shuffled,
 )
 from shapefix.library.registry import FUNCTIONS, function, lookup_method, method
 
@@ -169,6 +172,13 @@ def values(call: Call) -> Value:
 
 @method(DATASET, "train_test_split")
 def train_test_split(call: Call) -> Value:
+    """Two datasets of fewer rows, shuffled unless the code says otherwise."""
     dataset = receiver(call)
-    splits: dict[object, Value] = {"train": another(dataset), "test": another(dataset)}
+    order = call.value(2, "shuffle")
+    in_order = isinstance(order, Constant) and order.value is False
+    splits: dict[object, Value] = {}
+    for name in ("train", "test"):
+        split = another(dataset) if in_order else shuffled(dataset)
+        split.fields[NUM_ROWS] = unknown_count(number_of(dataset))
+        splits[name] = split
     return DictValue(splits, kind=DICT)
