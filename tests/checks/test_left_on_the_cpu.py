@@ -228,3 +228,39 @@ def test_states_that_one_layer_takes_are_repaired_together(check: Check) -> None
     before, after = repaired(body, check)
     assert len(check(before, {"SF603"})) == 2
     assert after.count("device=self.lstm.weight_ih_l0.device") == 2
+
+
+LOST_MOVE = """
+import torch
+from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        self.device = device
+        self.tok, self.pos = nn.Embedding(10, 8), nn.Embedding(10, 8)
+
+    def forward(self, src):
+        b, n = src.shape
+        positions = torch.arange(0, n).unsqueeze(0).repeat(b, 1)
+        MOVE
+        return self.tok(src) + self.pos(positions)
+
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+Encoder(device).to(device)(torch.zeros(2, 5, dtype=torch.long, device=device))
+"""
+
+
+def test_a_tensor_whose_move_was_lost_is_one_finding(check: Check) -> None:
+    for move, codes in (
+        ("positions.to(self.device)", {"SF601", "SF603"}),
+        ("positions.to(src.device)", {"SF601", "SF603"}),
+        ("positions.cuda()", {"SF601", "SF603"}),
+        ("pass", {"SF603"}),
+        ("positions = positions.to(self.device)", set()),
+    ):
+        found = check(LOST_MOVE.replace("MOVE", move), {"SF601", "SF602", "SF603"})
+        assert {each.code for each in found} == codes, move
+        assert len({each.cause for each in found}) == min(1, len(codes)), move

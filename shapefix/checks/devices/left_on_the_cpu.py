@@ -8,13 +8,19 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.device_placement import bound_by, is_creation, made_in_module, with_device
+from shapefix.checks.support.device_placement import (
+    bound_by,
+    is_creation,
+    lost_moves,
+    made_in_module,
+    with_device,
+)
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line, holds, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.domains.devices import FORWARD, DeviceMismatch
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
 from shapefix.interpreter.values import LibraryObject
@@ -46,6 +52,7 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
                 Evidence(event.place.span, f"combined with {_combined_with(event)} here"),
             ],
             fixes=_with_device(event, made),
+            follows=next((Cause("SF601", lost.place.span) for lost in lost_moves(event, context)), None),
         )
         return
     assign = _assignment(made)

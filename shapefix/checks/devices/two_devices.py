@@ -13,6 +13,7 @@ from shapefix.checks.support.device_placement import (
     is_bound_once_before,
     is_creation,
     is_local,
+    lost_moves,
     made_in_module,
     with_device,
 )
@@ -21,12 +22,11 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Evidence, Fix
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
 from shapefix.interpreter.tensor_values import Device, DeviceKind
-from shapefix.interpreter.values import as_tensor
 from shapefix.tensors.ops import Op
 
 
@@ -37,7 +37,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
     where = _text(event.other)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
-    lost = _lost(event, context)
+    lost = lost_moves(event, context)
     reason = f"{left} {_is(event.here)} on the CPU, and {elsewhere} {_is(event.there)} on {where}"
     yield rule.diagnostic(
         seen.span,
@@ -51,20 +51,8 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
             Evidence(event.place.span, f"combined here: {reason}"),
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
+        follows=Cause("SF601", lost[0].place.span) if lost else None,
     )
-
-
-def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
-    """Return discarded moves of the tensor on the CPU."""
-    tensor = None if event.here is None else event.operands[event.here].tensor
-    return [
-        each
-        for each in context.events
-        if isinstance(each, Discarded)
-        and each.function in ("torch.Tensor.to", "torch.Tensor.cuda")
-        and tensor is not None
-        and as_tensor(each.receiver) is tensor
-    ][:1]
 
 
 def _kept(lost: Discarded) -> list[Fix]:
