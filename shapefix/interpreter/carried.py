@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim
+from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.joins import join_contents, without_length
@@ -17,10 +17,12 @@ from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.per_item_sizes import rebound
 from shapefix.interpreter.stability import has_new_sizes, is_stable
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Lost, Names, Value
+from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Lost, Names, Unknown, Value
 
 RETURNED = "return"
 """The target of return statements: the result of the function."""
+DEEPEST = 3
+"""Maximum depth of the containers in an item of a loop."""
 ITEMS = "[]"
 """The suffix of a name for the items of its list, as the target of `append`."""
 
@@ -46,6 +48,7 @@ class LoopCarried:
         paths: Sequence[Changes],
         axes: frozenset[RaggedDim],
         since: int,
+        item: Value | None = None,
     ) -> None:
         self._axes = axes
         self._since = since
@@ -53,11 +56,14 @@ class LoopCarried:
         self._loop = loop
         self._returns = False
         self._before: dict[Location, tuple[Container, Any, Any]] = {}
+        self._values: dict[Location, Any] = {}
+        self._own = frozenset(_containers(item)) if item is not None else frozenset()
         self._unstable: dict[Location, tuple[Container, Any, Any]] = {}
         self._objects: dict[Location, Value] = {}
         for path in paths:
             for location, (container, key, _) in path.written.items():
                 self._before[location] = (container, key, _facts(content(container, key)))
+                self._values[location] = content(container, key)
 
     def is_seen_elsewhere(self, ev: Evaluator, start: int) -> bool:
         """Check for changes that functions called since the step start, or objects, may show.
@@ -81,9 +87,16 @@ class LoopCarried:
         return any(not names.isdisjoint(self._module.once(node, _every_name)) for node in entered)
 
     def begin_later(self, ev: Evaluator) -> None:
-        """Prepare the state for a later iteration: lists of objects are empty, to see what it adds."""
+        """Prepare the state for a later iteration.
+
+        Its item is not the one that the first iteration changed. Lists of objects are empty, to see what it
+        adds.
+        """
         self.forget(ev)
         for location, (container, key, _) in self._before.items():
+            if id(container) in self._own:
+                ev.journal.write(container, key, self._values[location])
+                continue
             value = content(container, key)
             if isinstance(value, Contents) and isinstance(value.element, (InstanceValue, LibraryObject)):
                 self._objects[location] = value.element
@@ -99,6 +112,8 @@ class LoopCarried:
         found = False
         for path in paths:
             for location, (container, key, after) in path.written.items():
+                if id(container) in self._own:
+                    continue
                 before = content(container, key)
                 if location in self._objects:
                     before, after = self._objects[location], without_length(after).element
@@ -164,7 +179,9 @@ class LoopCarried:
             return
         for location in changed:
             container, key, _ = self._before[location]
-            if not isinstance(container, Names):
+            removed = content(container, key) is MISSING
+            own = id(container) in self._own and (removed or isinstance(self._loop, cst.CompFor))
+            if not isinstance(container, Names) and not own:
                 self._forget_content(ev, container, key)
         if isinstance(self._loop, cst.CompFor):
             return
@@ -206,10 +223,33 @@ class LoopCarried:
             for axis in self._axes:
                 element = element and rebound(element, axis, self._since)
             ev.journal.write(container, key, Contents(None, element, None, value.axes | self._axes))
-        elif isinstance(value, Value):
+        elif isinstance(value, Value) or (value is MISSING and not isinstance(container, Facts)):
             ev.journal.write(container, key, Lost())
         else:
             ev.journal.write(container, key, None)
+
+
+def _containers(value: Value | None, depth: int = 0) -> Iterator[int]:
+    """Identify the containers in an item of a loop: another item has others."""
+    if value is None or depth > DEEPEST:
+        return
+    if isinstance(value, TensorValue):
+        yield id(value)
+    elif isinstance(value, TupleValue):
+        for part in value.items:
+            yield from _containers(part, depth + 1)
+    elif isinstance(value, ListValue):
+        yield id(value.fields)
+        for item in (*(value.items or ()), value.element):
+            yield from _containers(item, depth + 1)
+    elif isinstance(value, (DictValue, InstanceValue, LibraryObject)):
+        yield id(value.fields)
+        for held in list(value.fields.values()):
+            if isinstance(held, Value):
+                yield from _containers(held, depth + 1)
+    elif isinstance(value, Unknown):
+        yield id(value.attributes)
+        yield from _containers(value.tensor, depth + 1)
 
 
 def _holder(ev: Evaluator, name: str) -> tuple[dict[str, Value], str] | None:

@@ -358,7 +358,7 @@ def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[bool], None
             ev.journal.keep(scope.names)
             return exact
         first = ev.journal.undo()
-        carried = LoopCarried(ev, loop, [first], axes_of(over[0]), since)
+        carried = LoopCarried(ev, loop, [first], axes_of(over[0]), since, each(ev, over[0]))
 
         def later() -> list[Changes]:
             ev.journal.begin()

@@ -30,11 +30,13 @@ def for_loop(ev: Evaluator, node: cst.For) -> Flow:
     if items is not None:
         return _unrolled(ev, node, items, iterable, header)
 
+    item = each(ev, iterable)
+
     def run() -> Flow:
-        bind(ev, node.target, each(ev, iterable))
+        bind(ev, node.target, item)
         return ev.run(node.body)
 
-    return _repeat(ev, node, run, axes_of(iterable), iterable=iterable, header=header)
+    return _repeat(ev, node, run, axes_of(iterable), iterable=iterable, header=header, item=item)
 
 
 def _open_loop(
@@ -108,6 +110,7 @@ def _repeat(
     *,
     iterable: Value | None = None,
     header: int = 0,
+    item: Value | None = None,
     at_least_once: bool = False,
     endless: bool = False,
 ) -> Flow:
@@ -126,7 +129,7 @@ def _repeat(
     state = ev.journal.undo()
     iterated = [*loop.continues, state] if end is Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
-    carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since)
+    carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since, item)
 
     def later() -> list[Changes]:
         again = ev.open_loop(node, None, ev.steps, ev.journal.depth)

@@ -24,7 +24,7 @@ LABELS = ("labels", "label", "label_ids")
 def ragged_condition(made: Origin) -> Condition:
     """Return when rows of this origin have different lengths."""
     if made.cut is not None:
-        return Condition(f"a row of a batch has fewer than {made.cut} tokens")
+        return Condition(f"two rows of a batch have different lengths, one of fewer than {made.cut} tokens")
     return Condition("two rows of a batch have different lengths")
 
 

@@ -18,6 +18,26 @@ from shapefix.tensors.errors import ClassesLast
 Sizes = losses.Sizes
 
 
+_OLDER = ("size_average", "reduce")
+
+
+def reduction_of(given: BoundArguments) -> str | None:
+    """Reduction of a loss, with the older arguments size_average and reduce; None if unknown."""
+    older = [
+        name
+        for name in ("size_average", "reduce")
+        if given.is_none(name) is not True and name in given.values
+    ]
+    if not older:
+        return given.text("reduction")
+    averages, reduces = (
+        True if name not in older else given.flag(name) for name in ("size_average", "reduce")
+    )
+    if reduces is None or (reduces and averages is None):
+        return None
+    return "none" if not reduces else "mean" if averages else "sum"
+
+
 class LossOperands:
     """Tensor arguments of a loss: sizes and dtypes by the names of parameters, None if unknown."""
 
@@ -146,7 +166,7 @@ def squared_error(operands: LossOperands, settings: BoundArguments) -> None:
 def absolute_error(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.not_bool(operands.dtype("input"), operands.dtype("target"))
-    if settings.text("reduction") == "mean":
+    if reduction_of(settings) == "mean":
         dtype_checks.some_floating(operands.dtype("input"), operands.dtype("target"))
 
 
@@ -172,7 +192,7 @@ def poisson(operands: LossOperands, settings: BoundArguments) -> None:
 def hinge_embedding(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.not_bool(operands.dtype("input"))
-    if settings.text("reduction") == "mean":
+    if reduction_of(settings) == "mean":
         dtype_checks.floating(operands.dtype("input"))
 
 

@@ -12,6 +12,7 @@ from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, layer, result
+from shapefix.library.nn.loss_checks import reduction_of
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import tensor_iterator
 from shapefix.tensors.errors import ShapeError
@@ -29,9 +30,7 @@ def _loss(call: Call, given: BoundArguments, unreduced: Unreduced) -> Value:
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
     )
-    reduction = given.text("reduction")
-    if given.is_none("size_average") is False or given.is_none("reduce") is False:
-        reduction = None
+    reduction = reduction_of(given)
     if reduction is None:
         return result(call, first, None, Op.LOSS)
     layout: Layout | None = SCALAR
@@ -76,7 +75,7 @@ def _first_dimension(given: BoundArguments) -> Layout | None:
 @functional("cross_entropy", "nll_loss")
 def cross_entropy(call: Call, given: BoundArguments) -> Value:
     targets = given.value("target")
-    weighs = given.is_none("weight") is not True or given.text("reduction") not in ("mean", "sum")
+    weighs = given.is_none("weight") is not True or reduction_of(given) not in ("mean", "sum")
     if given.number("ignore_index") == MASK and not weighs:
         if isinstance(targets, TensorValue) and tensor_row(targets) is not None:
             scores = given.tensor("input")
