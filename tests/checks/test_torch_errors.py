@@ -146,3 +146,19 @@ def test_the_words_of_numpy(function: str, rows: str) -> None:
 def test_the_words_of_the_default_collator(collate: str, word: str) -> None:
     real = raised(f"from transformers import default_data_collator\n{collate}")
     assert real.startswith(f"ValueError: {word}")
+
+
+ARRAYS = (
+    "np.zeros((3, 4))[0, 0, 0]",
+    "np.ones((3, 4))[:, :, 0]",
+    "np.zeros(3)[0, 1]",
+    "np.zeros((3, 4)).reshape(5, 5)",
+    "np.zeros((3, 4)).reshape(7)",
+)
+
+
+@pytest.mark.parametrize("operation", ARRAYS)
+def test_a_message_quotes_the_error_of_numpy(check: Check, operation: str) -> None:
+    code = f"{HEAD}import numpy as np\nprint({operation})\n"
+    (found,) = check(code, {"SF507"})
+    assert_quoted(found.text, raised(code))

@@ -6,6 +6,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import number_index
 from shapefix.diagnostics import ExpectedError
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Unknown
 from shapefix.tensors.errors import (
@@ -17,7 +18,7 @@ from shapefix.tensors.errors import (
     WrongNumberOfElements,
     WrongRank,
 )
-from shapefix.tensors.ops import ARITHMETIC, BINARY_NAMES, COMPARISONS
+from shapefix.tensors.ops import ARITHMETIC, BINARY_NAMES, COMPARISONS, Op
 
 _RECURRENT = ("RNN", "LSTM", "GRU")
 _OF_FEATURES = {
@@ -66,6 +67,24 @@ def _of_rank(name: str, error: WrongRank) -> ExpectedError | None:
     return None
 
 
+def _is_array(tensor: TensorValue) -> bool:
+    """Whether a tensor is a view of a numpy array."""
+    return tensor.origin is not None and tensor.origin.op in (Op.NUMPY_CREATION, Op.NUMPY_CONVERSION)
+
+
+def _of_array(event: OpRejected, error: Exception) -> ExpectedError | None:
+    """Return numpy's exception; None if its words are not known."""
+    if isinstance(error, TooManyIndices) and error.rank:
+        words = f"array is {error.rank}-dimensional, but {error.given} were indexed"
+        return ExpectedError("IndexError", f"too many indices for array: {words}")
+    target = [size.value for size in error.target] if isinstance(error, WrongNumberOfElements) else [None]
+    if isinstance(error, WrongNumberOfElements) and None not in target and error.have.value is not None:
+        shape = ",".join(map(str, target)) + ("," if len(target) == 1 else "")
+        words = f"cannot reshape array of size {error.have.value} into shape ({shape})"
+        return ExpectedError("ValueError", words)
+    return None
+
+
 _CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack"})
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "linear"})
 _OPERATORS = frozenset((*ARITHMETIC, *COMPARISONS))
@@ -83,6 +102,8 @@ def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | Non
     if event.layer is not None:
         return layer_error(event, context)
     error = event.error
+    if event.operands and _is_array(event.operands[0].tensor):
+        return _of_array(event, error)
     if isinstance(error, WrongNumberOfElements) and name in ("view", "reshape"):
         target, have = [size.value for size in error.target], error.have.value
         shape = "..." if None in target else f"'{target}'"

@@ -23,16 +23,11 @@ _OLDER = ("size_average", "reduce")
 
 def reduction_of(given: BoundArguments) -> str | None:
     """Reduction of a loss, with the older arguments size_average and reduce; None if unknown."""
-    older = [
-        name
-        for name in ("size_average", "reduce")
-        if given.is_none(name) is not True and name in given.values
-    ]
+    stated = [name for name in _OLDER if name in given.values and given.is_none(name) is not True]
+    older = {name: given.flag(name) for name in stated}
     if not older:
         return given.text("reduction")
-    averages, reduces = (
-        True if name not in older else given.flag(name) for name in ("size_average", "reduce")
-    )
+    averages, reduces = (older.get(name, True) for name in _OLDER)
     if reduces is None or (reduces and averages is None):
         return None
     return "none" if not reduces else "mean" if averages else "sum"
