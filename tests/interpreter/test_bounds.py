@@ -138,3 +138,17 @@ def test_classes_that_inherit_from_themselves(tmp_path: Path) -> None:
             "b.py": "from a import A\nclass B(A):\n    pass\n",
         },
     )
+
+
+def test_candidates_of_a_list_after_many_branches(tmp_path: Path) -> None:
+    """Each branch adds paths to the first two lists; a change reaches each list once."""
+    branches = "".join(
+        f"    if flag{n}():\n        a = b\n    if other{n}():\n        b = a\n" for n in range(30)
+    )
+    text = (
+        f"def f():\n    first, second = [1], [2]\n    a, b = first, second\n{branches}"
+        "    b.append(3)\n    reveal(first)  # unknown\n    reveal(second)  # unknown\n"
+    )
+    start = time.process_time()
+    holds(text, tmp_path)
+    assert time.process_time() - start < 5
