@@ -21,6 +21,21 @@ def test_a_tree_of_calls(tmp_path: Path) -> None:
     assert time.process_time() - start < 20
 
 
+def test_a_large_function_takes_the_steps_that_others_leave(tmp_path: Path) -> None:
+    """It needs more than its share of the steps, and less than what small functions leave."""
+    levels = "\n".join(
+        f"    def f{n}(self, x):\n        return self.f{n + 1}(self.f{n + 1}(self.f{n + 1}(x)))\n"
+        for n in range(8)
+    )
+    text = (
+        "import torch\n\nclass Net(torch.nn.Module):\n"
+        f"    def forward(self, x):\n        return self.f0(x)\n\n{levels}\n"
+        "    def f8(self, x):\n        return x\n\ndef small():\n    reveal(torch.zeros(2))  # f32[2]\n"
+    )
+    assert analysed(text, tmp_path).bounded == 0
+    holds(text, tmp_path)
+
+
 def test_what_is_behind_the_bound_is_unknown(tmp_path: Path) -> None:
     levels = "\n".join(f"def f{n}(x):\n    return f{n + 1}(x)\n" for n in range(20))
     text = (
