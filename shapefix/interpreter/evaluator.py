@@ -190,6 +190,8 @@ class Evaluator:
         self.visited: set[int] = set()
         """Ids of all function nodes run so far."""
         self.module_scopes: dict[str, Scope] = {}
+        self.star_imports: dict[str, tuple[Module, ...]] = {}
+        """Modules with names in another one by star imports, by the path of that one."""
         self.resolving: set[tuple[str, str]] = set()
         """The imports being looked up: files may import each other in a circle."""
         self.steps = 0

@@ -60,6 +60,17 @@ def scope_of(ev: Evaluator, module: Module) -> Scope:
 
 def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
     """Top-level value of name in a module, from only its binding statements; None if unbound."""
+    found = _own_name(ev, module, name)
+    if found is None:
+        for other in star_imported(ev, module):
+            found = _own_name(ev, other, name)
+            if found is not None:
+                break
+    return found
+
+
+def _own_name(ev: Evaluator, module: Module, name: str) -> Value | None:
+    """Top-level value of name in a module, without its star imports; None if unbound."""
     scope = scope_of(ev, module)
     found = scope.names.get(name)
     if found is None and name not in scope.names:
@@ -69,8 +80,6 @@ def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
             ev.visited.add(id(bindings))
             _define(ev, module, name, bindings)
             found = scope.names.get(name)
-        if found is None:
-            found = _through_star_imports(ev, module, name)
     if isinstance(found, Imported):
         found = resolve(ev, found)
         with ev.outside_branches():
@@ -108,23 +117,31 @@ def _execute_for(ev: Evaluator, module: Module, name: str, statement: Statement)
         ev.journal.write(top.names, name, scope.names[name])
 
 
-def _through_star_imports(ev: Evaluator, module: Module, name: str) -> Value | None:
+def star_imported(ev: Evaluator, module: Module) -> tuple[Module, ...]:
+    """Other modules of the project with names in module by star imports, in the order of their lookup.
+
+    They are found once: star imports in a circle, or of the same modules, have a great many paths.
+    """
+    known = ev.star_imports.get(module.path)
+    if known is None:
+        reached: dict[str, Module] = {}
+        _follow_star_imports(ev, module, reached)
+        known = ev.star_imports[module.path] = tuple(
+            other for other in reached.values() if other is not module
+        )
+    return known
+
+
+def _follow_star_imports(ev: Evaluator, module: Module, reached: dict[str, Module]) -> None:
+    reached[module.path] = module
     for statement in module.bindings.get("*", ()):
-        if not isinstance(statement, cst.ImportFrom) or id(statement) in ev.visited:
+        if not isinstance(statement, cst.ImportFrom):
             continue
         named = dotted_name(statement.module) if statement.module is not None else ""
         path = ev.files.locate(module, named, len(statement.relative))
         other = ev.files.module(path) if path is not None else None
-        if other is None or other is module:
-            continue
-        ev.visited.add(id(statement))
-        try:
-            found = module_name(ev, other, name)
-        finally:
-            ev.visited.discard(id(statement))
-        if found is not None:
-            return found
-    return None
+        if other is not None and other.path not in reached:
+            _follow_star_imports(ev, other, reached)
 
 
 def resolved(ev: Evaluator, value: Value) -> Value:

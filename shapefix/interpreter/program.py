@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from shapefix.interpreter import blocks, expressions, loops, statements
 from shapefix.interpreter.classes import loosen, member
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import run_uncalled
-from shapefix.interpreter.modules import Module
+from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.refused_calls import run_top_level
@@ -19,8 +20,37 @@ UNCALLED_READING = 20_000
 """Bytes of other files to read for functions without known callers, besides half of the file's own."""
 LEAST_STEPS = 5_000
 """Steps for each function without known callers, as long as any are left for all of them."""
+LARGEST_SHARE = 4
+"""The part of the remaining steps that one of these functions may take is 1 / LARGEST_SHARE."""
 TABLES = (blocks, expressions, loops, statements)
 """Modules that register the handlers of nodes."""
+
+
+@dataclass
+class _UncalledRun:
+    """Run of a function without known callers: the calls not followed in it, and the first of them.
+
+    share is the number of steps it was allowed; is_cut says that it needed more.
+    """
+
+    function: FunctionValue
+    receiver: InstanceValue | None
+    share: int
+    bounded: int = 0
+    bounded_at: Place | None = None
+    is_cut: bool = False
+
+    def run(self, ev: Evaluator) -> None:
+        """Run the function with its share of the steps."""
+        outside = ev.bounded, ev.bounded_at
+        ev.bounded, ev.bounded_at = 0, None
+        ev.allowance = ev.steps + self.share
+        ev.journal.begin()
+        run_uncalled(ev, self.function, self.receiver)
+        ev.journal.undo()
+        self.is_cut = ev.bounded > 0 and ev.steps > ev.allowance
+        self.bounded, self.bounded_at = ev.bounded, ev.bounded_at
+        ev.bounded, ev.bounded_at = outside
 
 
 def run_program(
@@ -41,25 +71,37 @@ def run_program(
         run_top_level(ev, module)
         # Functions without known callers share the rest of a smaller allowance.
         budget = ev.steps + uncalled_allowance
+        limited: list[_UncalledRun] = []
         for names in (first, None):
             if names is None:
                 ev.files.allow(UNCALLED_READING + len(module.text) // 2)
-            for function, receiver in _uncalled(ev, module, frame, names):
+            for function, receiver in _uncalled(ev, module, frame, names, budget):
                 # The remaining steps are shared, so that the last function gets nearly as many as the first.
-                ev.allowance = min(budget, ev.steps + max(LEAST_STEPS, (budget - ev.steps) // 4))
-                ev.journal.begin()
-                run_uncalled(ev, function, receiver)
-                ev.journal.undo()
+                left = budget - ev.steps
+                run = _UncalledRun(function, receiver, min(left, max(LEAST_STEPS, left // LARGEST_SHARE)))
+                run.run(ev)
+                if run.bounded:
+                    limited.append(run)
+        # What the others left is for the functions that were cut short.
+        for run in limited:
+            left = budget - ev.steps
+            if run.is_cut and left > run.share:
+                run.share = left
+                run.run(ev)
+            if run.bounded:
+                ev.bounded += run.bounded
+                ev.bounded_at = ev.bounded_at or run.bounded_at
     finally:
         ev.frames.pop()
 
 
 def _uncalled(
-    ev: Evaluator, module: Module, frame: Frame, names: frozenset[str] | None
+    ev: Evaluator, module: Module, frame: Frame, names: frozenset[str] | None, budget: int
 ) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
     """Yield the functions and methods without a call so far.
 
-    names limits them to functions of these names, and to classes with a method of such a name.
+    names limits them to functions of these names, and to classes with a method of such a name. budget is the
+    step at which the calls of all of them are no longer followed.
     """
     for value in list(frame.scope.names.values()):
         if isinstance(value, FunctionValue) and value.module is module:
@@ -67,10 +109,12 @@ def _uncalled(
                 yield value, None
         elif isinstance(value, ClassValue) and value.module is module:
             if names is None or not names.isdisjoint(value.fields):
-                yield from _uncalled_methods(ev, value)
+                yield from _uncalled_methods(ev, value, budget)
 
 
-def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
+def _uncalled_methods(
+    ev: Evaluator, cls: ClassValue, budget: int
+) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
     functions = [value for value in cls.fields.values() if isinstance(value, FunctionValue)]
     functions += [value.setter for value in functions if value.setter is not None]
     waiting = [value for value in functions if value.owner is cls and id(value.node) not in ev.visited]
@@ -80,6 +124,8 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
     ev.cycles.append(instance.fields)
     init = member(cls, "__init__")
     if isinstance(init, FunctionValue):
+        # All methods need the object. It is made only once: its share is larger than theirs.
+        ev.allowance = ev.steps + (budget - ev.steps) // 2
         run_uncalled(ev, init, instance)
     for field in fields_of_record(cls) or ():
         instance.fields[field.name] = Unknown(f"self.{field.name}")

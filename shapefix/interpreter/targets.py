@@ -184,8 +184,14 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
 def set_contents(ev: Evaluator, owner: ListValue, contents: Contents) -> None:
     """Change the contents of a list and of all its candidates after a branch."""
     ev.journal.write(owner.fields, CONTENTS, contents)
-    for each_list in owner.either:
-        set_contents(ev, each_list, Contents(None, None, None, each_list.axes))
+    # Branches in a row share candidates: the paths to them grow exponentially, their number does not.
+    waiting, reached = list(owner.either), {id(owner)}
+    while waiting:
+        candidate = waiting.pop()
+        if id(candidate) not in reached:
+            reached.add(id(candidate))
+            ev.journal.write(candidate.fields, CONTENTS, Contents(None, None, None, candidate.axes))
+            waiting += candidate.either
 
 
 def _with_item(before: Contents, index: Value, value: Value) -> Contents:

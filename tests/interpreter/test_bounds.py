@@ -21,6 +21,21 @@ def test_a_tree_of_calls(tmp_path: Path) -> None:
     assert time.process_time() - start < 20
 
 
+def test_a_large_function_takes_the_steps_that_others_leave(tmp_path: Path) -> None:
+    """It needs more than its share of the steps, and less than what small functions leave."""
+    levels = "\n".join(
+        f"    def f{n}(self, x):\n        return self.f{n + 1}(self.f{n + 1}(self.f{n + 1}(x)))\n"
+        for n in range(8)
+    )
+    text = (
+        "import torch\n\nclass Net(torch.nn.Module):\n"
+        f"    def forward(self, x):\n        return self.f0(x)\n\n{levels}\n"
+        "    def f8(self, x):\n        return x\n\ndef small():\n    reveal(torch.zeros(2))  # f32[2]\n"
+    )
+    assert analysed(text, tmp_path).bounded == 0
+    holds(text, tmp_path)
+
+
 def test_what_is_behind_the_bound_is_unknown(tmp_path: Path) -> None:
     levels = "\n".join(f"def f{n}(x):\n    return f{n + 1}(x)\n" for n in range(20))
     text = (
@@ -138,3 +153,17 @@ def test_classes_that_inherit_from_themselves(tmp_path: Path) -> None:
             "b.py": "from a import A\nclass B(A):\n    pass\n",
         },
     )
+
+
+def test_candidates_of_a_list_after_many_branches(tmp_path: Path) -> None:
+    """Each branch adds paths to the first two lists; a change reaches each list once."""
+    branches = "".join(
+        f"    if flag{n}():\n        a = b\n    if other{n}():\n        b = a\n" for n in range(30)
+    )
+    text = (
+        f"def f():\n    first, second = [1], [2]\n    a, b = first, second\n{branches}"
+        "    b.append(3)\n    reveal(first)  # unknown\n    reveal(second)  # unknown\n"
+    )
+    start = time.process_time()
+    holds(text, tmp_path)
+    assert time.process_time() - start < 5

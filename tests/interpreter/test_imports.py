@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from revealed import holds
@@ -262,3 +263,26 @@ def test_the_script_itself_is_main(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_star_imports_in_a_circle(tmp_path: Path) -> None:
+    """Twelve files that import all of each other have millions of paths, and one value for a name."""
+    names = [f"part{n}" for n in range(12)]
+    files = {
+        f"{name}.py": "".join(f"from {other} import *\n" for other in names if other != name)
+        for name in names
+    }
+    files["part11.py"] += "width = 2\n"
+    start = time.process_time()
+    holds(
+        """
+        from part0 import *
+
+        reveal(width)  # 2
+        reveal(len([1, 2]))  # 2
+        reveal(height)  # unknown
+        """,
+        tmp_path,
+        files,
+    )
+    assert time.process_time() - start < 5
