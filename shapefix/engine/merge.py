@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Failure, Fix, Role, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Failure, Fix, Role, Span, in_run_order
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
 from shapefix.engine.tasks import FileResult
@@ -61,7 +61,7 @@ class FindingsByFile:
         kept: list[Diagnostic] = []
         for path in sorted(by_path):
             kept += self.wanted(path, by_path[path])
-        return tuple(kept)
+        return _with_habits(kept)
 
     def wanted(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         """Drop the findings in one file suppressed by its comments or its configuration."""
@@ -76,6 +76,16 @@ class FindingsByFile:
         except Unreadable:
             kept = tuple(found)
         return sorted(kept, key=_place)
+
+
+def _with_habits(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Give all findings of a habit the cause of the first one."""
+    first: dict[tuple[str, str], Diagnostic] = {}
+    for finding in in_run_order(each for each in findings if each.habit):
+        first.setdefault((finding.code, finding.habit), finding)
+    return tuple(
+        replace(each, follows=first[each.code, each.habit].cause) if each.habit else each for each in findings
+    )
 
 
 def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:

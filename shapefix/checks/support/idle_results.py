@@ -34,7 +34,7 @@ _EXPANSIONS = frozenset({"expand", "expand_as", "broadcast_to"})
 def is_idle(event: Discarded, context: CheckContext) -> bool:
     """Whether the program computes the same with the result as without it, or only measures its time."""
     around = enclosing(event.place.module, event.place.node)
-    if _is_measured(around):
+    if is_measured(around):
         return True
     if not event.name or "." in event.name:
         return False
@@ -45,7 +45,7 @@ def is_idle(event: Discarded, context: CheckContext) -> bool:
     )
 
 
-def _is_measured(around: list[cst.CSTNode]) -> bool:
+def is_measured(around: list[cst.CSTNode]) -> bool:
     """Whether clocks are read around the line, or around a loop of expressions with the line."""
     for position in range(len(around) - 1, 0, -1):
         block, statement = around[position - 1], around[position]

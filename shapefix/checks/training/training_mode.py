@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.event_order import between, ends_early, is_followed, within
+from shapefix.checks.support.event_order import between, ends_early, goes_over_data, is_followed, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import end_of_line
 from shapefix.checks.support.syntax import enclosing_function, holds, nodes
@@ -16,9 +16,8 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
 from shapefix.domains.training import Backward, OptimizerStepped
-from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -39,7 +38,7 @@ def _is_evaluated_in_training(event: ForwardCalled) -> bool:
 
 def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
-    if not _is_over_batches(loop) or within(loop, context, Backward) or _is_meant(event, context):
+    if not goes_over_data(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
     calls = within(loop, context, ForwardCalled)
     if any(each.module is event.module and each.recording for each in calls):
@@ -62,15 +61,6 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
         ],
         fixes=fixes,
     )
-
-
-def _is_over_batches(loop: Loop) -> bool:
-    """Whether a loop iterates over data instead of counting."""
-    node = loop.node
-    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
-        return False
-    counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in ("range", "trange", "count")
-    return loop.state[EnclosingLoop].over_batches or not counts
 
 
 def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:
