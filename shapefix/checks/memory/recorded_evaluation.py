@@ -50,7 +50,7 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
         effect = f"`{abbreviate(module.code(kept.holder))}` keeps every batch's activations in memory"
     yield rule.diagnostic(
         event.place.span,
-        f"{_joined(models)} evaluated without `torch.no_grad()`: {effect}",
+        f"{_joined(list(dict.fromkeys(models)))} evaluated without `torch.no_grad()`: {effect}",
         evidence=[
             *call_trace(event),
             Evidence(switched.place.span, "switched to evaluation mode here", Role.PRODUCER),
