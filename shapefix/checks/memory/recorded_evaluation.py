@@ -21,7 +21,7 @@ from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, target_names
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Unknown
+from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown
 
 _DIFFERENTIATES = re.compile(
     r"backward|autograd|\.grad\b|grad_|_grad\b|attack|adversar|saliency|captum|cam\b"
@@ -43,7 +43,7 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
     others = [
         each for each in calls if each.place.module is module and each.place.node is not event.place.node
     ]
-    models = list(dict.fromkeys(_called(each) for each in (event, *others)))
+    models = [_called(event), *(_called(each) for each in others if not _is_loss(each))]
     kept = _kept(event, loop, context)
     effect = "activations are stored for nothing"
     if kept is not None:
@@ -72,6 +72,13 @@ def _called(event: EvaluationRecorded) -> str:
     """Return the code of the model: `self.model` of `self.model(x)`."""
     node = event.place.node
     return abbreviate(event.place.module.code(node.func)) if isinstance(node, cst.Call) else "the model"
+
+
+def _is_loss(event: EvaluationRecorded) -> bool:
+    module = event.module
+    if isinstance(module, InstanceValue):
+        return module.cls.name.endswith("Loss")
+    return isinstance(module, LibraryObject) and module.kind.endswith("Loss")
 
 
 def _joined(models: list[str]) -> str:
