@@ -8,7 +8,13 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.device_placement import bound_by, is_creation, made_in_module, with_device
+from shapefix.checks.support.device_placement import (
+    bound_by,
+    is_creation,
+    lost_move,
+    made_in_module,
+    with_device,
+)
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
@@ -35,7 +41,8 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         return
     assert event.cpu.within is not None
     if event.cpu.within.name.value in FORWARD:
-        if _is_moved_afterwards(event):
+        if _is_moved_afterwards(event) or lost_move(event, context) is not None:
+            # The lost result of a move is a finding of its own.
             return
         yield rule.diagnostic(
             made.span,

@@ -13,6 +13,7 @@ from shapefix.checks.support.device_placement import (
     is_bound_once_before,
     is_creation,
     is_local,
+    lost_move,
     made_in_module,
     with_device,
 )
@@ -26,7 +27,6 @@ from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
 from shapefix.interpreter.tensor_values import Device, DeviceKind
-from shapefix.interpreter.values import as_tensor
 from shapefix.tensors.ops import Op
 
 
@@ -37,7 +37,8 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
     where = _text(event.other)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
-    lost = _lost(event, context)
+    discarded = lost_move(event, context)
+    lost = [] if discarded is None else [discarded]
     reason = f"{left} {_is(event.here)} on the CPU, and {elsewhere} {_is(event.there)} on {where}"
     yield rule.diagnostic(
         seen.span,
@@ -52,19 +53,6 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
     )
-
-
-def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
-    """Return discarded moves of the tensor on the CPU."""
-    tensor = None if event.here is None else event.operands[event.here].tensor
-    return [
-        each
-        for each in context.events
-        if isinstance(each, Discarded)
-        and each.function in ("torch.Tensor.to", "torch.Tensor.cuda")
-        and tensor is not None
-        and as_tensor(each.receiver) is tensor
-    ][:1]
 
 
 def _kept(lost: Discarded) -> list[Fix]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.syntax import enclosing_function, nodes
 from shapefix.diagnostics import Applicability, Fix
 from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
+from shapefix.interpreter.values import as_tensor
 
 CREATIONS = frozenset(
     {
@@ -35,6 +38,20 @@ CREATIONS = frozenset(
 def made_in_module(event: DeviceMismatch) -> bool:
     """Whether the tensor on the CPU was created in a module's code, without a device."""
     return event.here is not None and event.cpu.by_default and event.cpu.within is not None
+
+
+def lost_move(event: DeviceMismatch, context: CheckContext) -> Discarded | None:
+    """Return the first discarded move of the tensor on the CPU."""
+    tensor = None if event.here is None else event.operands[event.here].tensor
+    moves = (
+        each
+        for each in context.events
+        if isinstance(each, Discarded)
+        and each.function in ("torch.Tensor.to", "torch.Tensor.cuda")
+        and tensor is not None
+        and as_tensor(each.receiver) is tensor
+    )
+    return next(moves, None)
 
 
 def is_creation(node: cst.CSTNode) -> bool:
