@@ -219,7 +219,8 @@ class Diagnostic:
     considers. confirmation is the comparison with a run, None if there was no run. error is the exception,
     None if nothing is raised or its words are not known. follows is the cause shared with other findings,
     None if the evidence has it. habit names a mistake that authors repeat: findings of a rule with the same
-    one have one cause. moment is the position in the run of the script, for the order of reports.
+    one have one cause. unused is the class, function or method without a use in the project whose run shows
+    it, "" for code in use. moment is the position in the run of the script, for the order of reports.
     """
 
     code: str
@@ -234,6 +235,7 @@ class Diagnostic:
     error: ExpectedError | None = None
     follows: Cause | None = None
     habit: str = ""
+    unused: str = ""
     moment: int = field(default=0, compare=False)
 
     @property
@@ -251,6 +253,11 @@ class Diagnostic:
         """The place of the failure, the last one with this role; the finding's own without one."""
         steps = [step.span for step in self.evidence if step.role is Role.FAILURE]
         return steps[-1] if steps else self.span
+
+    @property
+    def entry(self) -> Span:
+        """The outermost place on the way to the failure."""
+        return self.calls[0].span if self.calls else self.span
 
     @property
     def cause(self) -> Cause:

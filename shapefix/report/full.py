@@ -80,6 +80,8 @@ def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str,
         found = breadcrumb(finding, view, view.width - gutter - len(f" = {way} "))
         if found:
             yield f"{way} {found}", "code", ""
+    if finding.unused:
+        yield "unused code", "note", f"nothing in the project uses {_in_backticks(finding.unused)}"
     if finding.condition is not None:
         yield "fails when", "note", finding.condition.text
     if finding.confirmation is not None:
@@ -102,6 +104,10 @@ def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str,
         hides = steps > MOST_LABELS and not view.verbose
         more = f"; `--verbose` shows all {len(finding.evidence)} steps" if hides else ""
         yield finding.name, "gutter", f"`shapefix explain {finding.code}`{more}"
+
+
+def _in_backticks(name: str) -> str:
+    return name if " " in name else f"`{name}`"
 
 
 def _places(entry: FoldedFinding, view: View) -> str:
