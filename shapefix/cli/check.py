@@ -125,7 +125,7 @@ def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
 def report_notes(
     request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat
 ) -> None:
-    """Print what was left out, unless it is in the output, and the additional lines of --verbose."""
+    """Print the omitted places, unless they are in the output, and the additional lines of --verbose."""
     hidden = len(session.hidden())
     if hidden and not request.quiet and not request.verbose:
         what = "is 1 finding" if hidden == 1 else f"are {hidden} findings"

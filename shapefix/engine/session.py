@@ -114,7 +114,7 @@ class CheckSession:
         return tuple(path for path in dict.fromkeys(found) if path not in self._names)
 
     def _in_use(self, finding: Diagnostic) -> Diagnostic:
-        """Note in a finding that no code uses the code with it; it is info unless its file was named."""
+        """Mark a finding in unused code: as info, unless its file was named."""
         if finding.is_answer:
             return finding
         entry = finding.entry
@@ -185,7 +185,7 @@ class CheckSession:
         return self._displayed(self._findings.kept())
 
     def hidden(self) -> tuple[Diagnostic, ...]:
-        """Return the findings in code that the project does not use, as info."""
+        """Return the findings in unused code, as info."""
         return self._displayed(self._findings.hidden())
 
     def _displayed(self, findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:

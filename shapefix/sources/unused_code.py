@@ -1,4 +1,4 @@
-"""Find classes, functions and methods that no code of a project uses, although the project has a program."""
+"""Find unused classes, functions and methods in projects with a program."""
 
 # Paths are plain strings here, as in the rest of sources.
 # ruff: noqa: PTH113, PTH118, PTH120
@@ -54,7 +54,7 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Code:
-    """A parsed file: its tree, None if it does not parse, and the names that its parts mention.
+    """A parsed file: its tree, None if it does not parse, and the names in its parts.
 
     looks_up is whether it looks up definitions by names computed at run time.
     """
@@ -140,7 +140,7 @@ class UnusedCode:
         return self._codes[path]
 
     def _is_used(self, path: str, definition: Definition) -> bool:
-        """Whether a class or function at the top level is used by code that is not unused itself."""
+        """Whether used code mentions a class or function of the top level."""
         name = definition.name
         if name == "main" or name.startswith(("test", "Test", "__")) or _is_registered(definition):
             return True
@@ -157,7 +157,7 @@ class UnusedCode:
         )
 
     def _is_unused_method(self, path: str, cls: ast.ClassDef, method: Definition) -> bool:
-        """Whether no code names a method of a class that has no bases of libraries but `nn.Module`."""
+        """Whether no code names a method; False for classes with bases of libraries except `nn.Module`."""
         name = method.name
         if name in _CALLED_BY_TORCH or name.startswith(("__", "test")) or _is_registered(method):
             return False
@@ -214,7 +214,7 @@ class UnusedCode:
         return any(word.search(data) for data in found if len(data) <= _MOST_TEXT)
 
     def _users(self, path: str) -> frozenset[str]:
-        """Return the files in the folder of a file, and those that import any of them, directly or not."""
+        """Return the files in the folder of a file, and their direct and indirect importers."""
         folder = os.path.dirname(path)
         if folder not in self._near:
             near = {each for each in self._files if os.path.dirname(each) == folder}
@@ -227,7 +227,7 @@ class UnusedCode:
         return references_of((each for each in self._files if each.endswith(".py")), self._data)
 
     def _is_program(self, path: str) -> bool:
-        """Whether a file trains or loads a model, in code that is used."""
+        """Whether used code of a file trains or loads a model."""
         return any(
             not _PROGRAMS.isdisjoint(region.names)
             and (not region.owner or region.owner == "main" or self._is_alive(region.owner, frozenset()))
@@ -235,7 +235,7 @@ class UnusedCode:
         )
 
     def _is_public(self, path: str, around: list[Definition]) -> bool:
-        """Whether a definition belongs to a package that others install."""
+        """Whether a definition is a public name of an installable package."""
         parts = PurePath(path).relative_to(self._project.root).parts
         if any(part in _NOT_PACKAGED or (part[0] == "_" and part != "__init__.py") for part in parts):
             return False
@@ -289,7 +289,7 @@ def _last(node: ast.AST) -> str:
 
 
 def _read(path: str, data: bytes) -> _Code:
-    """Parse a file or the cells of a notebook; code that does not parse mentions all of its words."""
+    """Parse a file or the cells of a notebook; unparsable code mentions all of its words."""
     if path.endswith(".ipynb"):
         try:
             texts = [cell.text for cell in cells(data)]

@@ -88,7 +88,7 @@ def _joined(models: list[str]) -> str:
 
 
 def _switched_off(event: EvaluationRecorded, context: CheckContext) -> ModeSwitched | None:
-    """Return the switch to evaluation mode before a call in a loop over data that needs no gradients."""
+    """Return the switch to evaluation mode before a call; None for a call with a use for gradients."""
     module, loop = event.place.module, event.loops[-1].loop
     around = enclosing(module, event.place.node)
     if loop.node not in around or not goes_over_data(loop) or within(loop, context, Backward):
@@ -111,7 +111,7 @@ def _is_benchmark(loop: Loop, context: CheckContext) -> bool:
 
 
 def _is_used(around: list[cst.CSTNode]) -> bool:
-    """Whether the result of a call is more than a variable that nothing reads."""
+    """Whether the result of a call is used, and not only assigned."""
     statement = around[-2] if len(around) > 1 else None
     if isinstance(statement, cst.Expr):
         return False

@@ -151,7 +151,7 @@ _AND_ITS_DROPOUT = "; it turns on the dropout of the pretrained part, too, which
 
 
 def _training_loops(event: ForwardCalled, context: CheckContext) -> list[tuple[ForwardCalled, Loop]]:
-    """Return the loops that train the model, each with its call; empty if other code may train it, too."""
+    """Return the training loops of the model, each with its call; empty if other code may train it, too."""
     own = {each.loop for each in event.loops}
     found: dict[cst.CSTNode, tuple[ForwardCalled, Loop]] = {}
     for each in context.training:
