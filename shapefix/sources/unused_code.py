@@ -342,7 +342,7 @@ def _names(root: ast.AST) -> Iterator[str]:
 
 
 def _docstrings(root: ast.AST) -> Iterator[ast.AST]:
-    """Yield the strings that are statements of their own."""
+    """Yield the strings in expression statements."""
     for node in ast.walk(root):
         if isinstance(node, ast.Expr):
             yield node.value

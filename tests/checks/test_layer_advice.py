@@ -53,8 +53,8 @@ def found(check: Check, code: str, conv: str, score: str = FITS, embed: str = FI
         ),
         (
             "conv1x1(3, stride=1, outside=classes)",
-            "create the layer with num_features=classes, or `conv1x1(3, stride=1, outside=classes)` so that its "
-            "out_channels is 1",
+            "create the layer with num_features=classes, or `conv1x1(3, stride=1, outside=classes)` so that "
+            "its out_channels is 1",
         ),
         (
             "nn.Conv2d(3, classes, 1)",
