@@ -264,13 +264,3 @@ def test_a_view_with_all_sizes_is_the_same_with_and_without_dimensions_of_size_o
     changed = (x.unsqueeze(0), x.view(6, 4), x.flatten(), x.unsqueeze(1).squeeze(), x.reshape(2, 12))
     assert all(torch.equal(each.view(-1, 3), x.view(-1, 3)) for each in changed)
     assert not torch.equal(x.t().reshape(-1, 3), x.view(-1, 3))
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_takes_an_index_on_the_cpu() -> None:
-    x, index = torch.ones(8, 4, device="cuda"), torch.arange(3)
-    assert torch.equal(x[index, :2], x[index.cuda(), :2])
-    x[index] = 0.0
-    assert x.sum() == 20
-    with pytest.raises(RuntimeError, match="same device"):
-        x[0, :3] + index
