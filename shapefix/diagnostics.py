@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Literal
 
 REVEAL = "reveal"
@@ -217,7 +218,9 @@ class Diagnostic:
     condition says when it fails, None if it always does. The first of fixes is the one that `shapefix fix`
     considers. confirmation is the comparison with a run, None if there was no run. error is the exception,
     None if nothing is raised or its words are not known. follows is the cause shared with other findings,
-    None if the evidence has it. moment is the position in the run of the script, for the order of reports.
+    None if the evidence has it. habit names a mistake that authors repeat: findings of a rule with the same
+    one have one cause. unused is the class, function or method without a use in the project whose run shows
+    it, "" for code in use. moment is the position in the run of the script, for the order of reports.
     """
 
     code: str
@@ -231,6 +234,8 @@ class Diagnostic:
     confirmation: Confirmation | None = None
     error: ExpectedError | None = None
     follows: Cause | None = None
+    habit: str = ""
+    unused: str = ""
     moment: int = field(default=0, compare=False)
 
     @property
@@ -248,6 +253,11 @@ class Diagnostic:
         """The place of the failure, the last one with this role; the finding's own without one."""
         steps = [step.span for step in self.evidence if step.role is Role.FAILURE]
         return steps[-1] if steps else self.span
+
+    @property
+    def entry(self) -> Span:
+        """The outermost place on the way to the failure."""
+        return self.calls[0].span if self.calls else self.span
 
     @property
     def cause(self) -> Cause:
@@ -270,6 +280,18 @@ class Diagnostic:
     def is_answer(self) -> bool:
         """Whether this answers `reveal(x)` in the code, and is not a finding."""
         return self.code == REVEAL
+
+
+def in_run_order(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Sort by the folder of the script; in it errors first, each kind in the order of the run."""
+    severities = list(Severity)
+
+    def key(finding: Diagnostic) -> tuple[object, ...]:
+        script = finding.calls[0].span.path if finding.calls else finding.span.path
+        rank = severities.index(finding.severity)
+        return PurePath(script).parent, rank, script, finding.moment, finding.span, finding.code
+
+    return sorted(findings, key=key)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ class Rule:
         fixes: Iterable[Fix] = (),
         error: ExpectedError | None = None,
         follows: Cause | None = None,
+        habit: str = "",
     ) -> Diagnostic:
         """Return a finding of this rule. The steps at its own place are the failure."""
         return Diagnostic(
@@ -69,6 +70,7 @@ class Rule:
             tuple(fixes),
             error=error,
             follows=follows,
+            habit=habit,
         )
 
 

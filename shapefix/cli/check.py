@@ -61,7 +61,8 @@ def check(request: CheckRequest) -> int:
         write(statistics.render(findings, view))
         report_failures(failures, view)
     else:
-        write(output_format.render(reported, failures, view))
+        hidden = session.hidden() if request.verbose else ()
+        write(output_format.render((*reported, *hidden), failures, view))
     report_notes(request, session, view, output_format)
     return exit_code(bool(findings), bool(failures), request.exit_zero)
 
@@ -124,7 +125,11 @@ def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
 def report_notes(
     request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat
 ) -> None:
-    """Print the unchecked places, unless they are in the output, and the additional lines of --verbose."""
+    """Print the omitted places, unless they are in the output, and the additional lines of --verbose."""
+    hidden = len(session.hidden())
+    if hidden and not request.quiet and not request.verbose:
+        what = "is 1 finding" if hidden == 1 else f"are {hidden} findings"
+        echo_err(f"note: there {what} in code that nothing in the project uses (--verbose shows all)")
     if not request.quiet and output_format is not FINDING_FORMATS["json"]:
         report_unchecked(session.unchecked(), view, request.verbose)
     if not request.verbose:

@@ -33,7 +33,8 @@ class ForwardCalled(TrainingEvent):
 
     training is its mode, None if unknown; recording is whether gradients are recorded. modules
     are all known modules below it, itself included; mode_dependent are those in training mode that compute
-    something else in evaluation, with dropout or batch statistics. result is the result of the call.
+    something else in evaluation, with dropout or batch statistics. result is the result of the call. loaded
+    is whether a part comes from `from_pretrained`, and is still in evaluation mode because of it.
     """
 
     module: Value
@@ -42,6 +43,7 @@ class ForwardCalled(TrainingEvent):
     modules: frozenset[Value]
     mode_dependent: tuple[LibraryObject, ...]
     result: Value
+    loaded: bool = False
 
 
 @dataclass(eq=False, slots=True)

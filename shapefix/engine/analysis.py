@@ -14,6 +14,7 @@ from shapefix.checks.registry import listened_to
 from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.shared_operands import with_shared_operands
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span, Unchecked
 from shapefix.engine.demos import demo_mismatches, training_script
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
@@ -133,7 +134,7 @@ class FileAnalyzer:
             except Exception as error:
                 failures.append(_internal(path, f"rule {code}", error))
         return AnalysisResult(
-            tuple(unique_in_run(diagnostics)),
+            tuple(unique_in_run(with_shared_operands(run, diagnostics))),
             tuple(failures),
             probes,
             ev.bounded,

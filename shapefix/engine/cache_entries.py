@@ -127,6 +127,7 @@ def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
         [_from_fix(each) for each in diagnostic.fixes],
         diagnostic.error and astuple(diagnostic.error),
         diagnostic.follows and [diagnostic.follows.code, _from_span(diagnostic.follows.span)],
+        diagnostic.habit,
         diagnostic.moment,
     ]
 
@@ -167,7 +168,7 @@ def _from_fix(fix: Fix) -> list[Any]:
 
 
 def _to_diagnostic(content: list[Any]) -> Diagnostic:
-    code, name, severity, message, span, evidence, condition, fixes, error, follows, moment = content
+    code, name, severity, message, span, evidence, condition, fixes, error, follows, habit, moment = content
     return Diagnostic(
         code,
         name,
@@ -179,6 +180,7 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
         tuple(_to_fix(each) for each in fixes),
         error=error and ExpectedError(*error),
         follows=follows and Cause(follows[0], Span(*follows[1])),
+        habit=habit,
         moment=moment,
     )
 

@@ -6,10 +6,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Failure, Fix, Role, Span
+from shapefix.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Edit,
+    Failure,
+    Fix,
+    Role,
+    Severity,
+    Span,
+    in_run_order,
+)
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
 from shapefix.engine.tasks import FileResult
@@ -20,11 +30,19 @@ from shapefix.sources.text import Unreadable
 class FindingsByFile:
     """Collects the results of files by absolute path.
 
-    given are the files that the user named; checking them may find something in other files.
+    given are the checked files; checking them may find something in other files. in_use adds to a finding
+    whether the project uses its code, and hides one in unused code as info.
     """
 
-    def __init__(self, settings: Settings, overlay: SourceOverlay, given: Collection[str]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        overlay: SourceOverlay,
+        given: Collection[str],
+        in_use: Callable[[Diagnostic], Diagnostic] = lambda finding: finding,
+    ) -> None:
         self._settings = settings
+        self._in_use = in_use
         self._overlay = overlay
         self._given = given
         self._found_from: dict[str, tuple[Diagnostic, ...]] = {}
@@ -55,16 +73,30 @@ class FindingsByFile:
 
     def kept(self) -> tuple[Diagnostic, ...]:
         """Return the findings to report, by path, row, column and code. Raises ConfigurationError."""
+        return self._all(self.wanted)
+
+    def hidden(self) -> tuple[Diagnostic, ...]:
+        """Return the findings in code without a use, in the same order. Raises ConfigurationError."""
+
+        def hidden_in(path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+            return [each for each in self._selected(path, findings) if _is_hidden(each)]
+
+        return self._all(hidden_in)
+
+    def _all(self, chosen: Callable[[str, Iterable[Diagnostic]], list[Diagnostic]]) -> tuple[Diagnostic, ...]:
         by_path: dict[str, list[Diagnostic]] = {}
         for finding in unique(each for found in self._found_from.values() for each in found):
             by_path.setdefault(finding.span.path, []).append(finding)
         kept: list[Diagnostic] = []
         for path in sorted(by_path):
-            kept += self.wanted(path, by_path[path])
-        return tuple(kept)
+            kept += chosen(path, by_path[path])
+        return _with_habits(kept)
 
     def wanted(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Drop the findings in one file suppressed by its comments or its configuration."""
+        """Drop the hidden findings in one file, and those suppressed by its comments or its configuration."""
+        return [each for each in self._selected(path, findings) if not _is_hidden(each)]
+
+    def _selected(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         if path not in self._given and self._settings.excludes(path):
             return []
         reported = self._settings.reported(path)
@@ -75,7 +107,21 @@ class FindingsByFile:
             kept = apply_suppressions(self._overlay.source(path), found).kept
         except Unreadable:
             kept = tuple(found)
-        return sorted(kept, key=_place)
+        return sorted(map(self._in_use, kept), key=_place)
+
+
+def _is_hidden(finding: Diagnostic) -> bool:
+    return finding.severity is Severity.INFO and not finding.is_answer and bool(finding.unused)
+
+
+def _with_habits(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Give all findings of a habit the cause of the first one."""
+    first: dict[tuple[str, str], Diagnostic] = {}
+    for finding in in_run_order(each for each in findings if each.habit):
+        first.setdefault((finding.code, finding.habit), finding)
+    return tuple(
+        replace(each, follows=first[each.code, each.habit].cause) if each.habit else each for each in findings
+    )
 
 
 def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:

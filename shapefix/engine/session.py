@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shapefix.diagnostics import Diagnostic, Failure, Unchecked
+from shapefix.diagnostics import Diagnostic, Failure, Severity, Unchecked
 from shapefix.engine.batch import BatchRunner, project_root_of
 from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
 from shapefix.engine.repairs import FileRepair, repair_files
@@ -20,6 +20,7 @@ from shapefix.sources.discovery import DiscoveredFiles, discover
 from shapefix.sources.importers import MOST_SEARCHED, importers, is_importable
 from shapefix.sources.project import Project
 from shapefix.sources.text import Unreadable
+from shapefix.sources.unused_code import UnusedCode
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished files and the number of all files."""
@@ -86,7 +87,8 @@ class CheckSession:
         self._folders = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
         self._runner = BatchRunner(settings, self._overlay, self._folders)
         self._run_importers = run_importers
-        self._findings = FindingsByFile(settings, self._overlay, self._names.keys())
+        self._unused: dict[str, UnusedCode] = {}
+        self._findings = FindingsByFile(settings, self._overlay, self._names.keys(), self._in_use)
         self._imports: dict[str, frozenset[str]] = {}
         self._unchecked: dict[str, tuple[Unchecked, ...]] = {}
         self._failed_repairs: list[Failure] = []
@@ -103,14 +105,34 @@ class CheckSession:
         """Return the other files importing a file given by name."""
         named: dict[str, list[str]] = {}
         for path in self._names:
-            in_folder = any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders)
-            if not in_folder and is_importable(path):
+            if not self._is_in_folder(path) and is_importable(path):
                 named.setdefault(project_root_of(path, self._folders), []).append(path)
         found: list[str] = []
         for root, paths in named.items():
             files = discover([root], self._settings.configurations, most=MOST_SEARCHED).files
             found += importers(Project(root), paths, map(real_path, files), self.data)
         return tuple(path for path in dict.fromkeys(found) if path not in self._names)
+
+    def _in_use(self, finding: Diagnostic) -> Diagnostic:
+        """Mark a finding in unused code: as info, unless its file was named."""
+        if finding.is_answer:
+            return finding
+        entry = finding.entry
+        root = project_root_of(entry.path, self._folders)
+        if root not in self._unused:
+            self._unused[root] = UnusedCode(root, self.data)
+        code = self._unused[root]
+        is_leftover = code.is_leftover(finding.span.path, finding.span.row, finding.span.column)
+        unused = code.unused(entry.path, entry.row) or ("this method" if is_leftover else "")
+        if not unused:
+            return finding
+        is_named = finding.span.path in self._names and not self._is_in_folder(finding.span.path)
+        severity = finding.severity if is_named and not is_leftover else Severity.INFO
+        return replace(finding, unused=unused, severity=severity)
+
+    def _is_in_folder(self, path: str) -> bool:
+        """Whether a file is checked because a folder around it was given."""
+        return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders)
 
     def _check(self, paths: Sequence[str], progress: Progress | None) -> None:
         done = 0
@@ -160,9 +182,16 @@ class CheckSession:
 
     def findings(self) -> tuple[Diagnostic, ...]:
         """Return the findings to report, by path and position; fixes contain their imports as edits."""
+        return self._displayed(self._findings.kept())
+
+    def hidden(self) -> tuple[Diagnostic, ...]:
+        """Return the findings in unused code, as info."""
+        return self._displayed(self._findings.hidden())
+
+    def _displayed(self, findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
         return tuple(
             self._display.finding(with_imports(finding, self._overlay.text(finding.span.path)))
-            for finding in self._findings.kept()
+            for finding in findings
         )
 
     def failures(self) -> tuple[Failure, ...]:
@@ -230,6 +259,7 @@ class CheckSession:
                 changed.add(outcome.old.path)
             yield self._named(outcome)
         if changed:
+            self._unused.clear()
             stale = [path for path, found in self._imports.items() if path in changed or found & changed]
             self._check(stale, None)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import PurePath
 from typing import TypeAlias
 
-from shapefix.diagnostics import Cause, Diagnostic, RunVerdict, Severity
+from shapefix.diagnostics import Cause, Diagnostic, RunVerdict, in_run_order
 
 _Key: TypeAlias = tuple[Cause, RunVerdict | None]
 
@@ -52,18 +51,6 @@ def folded(
     for group in groups.values():
         copies.setdefault(_copied(group[0], lines), []).extend(group)
     return [FoldedFinding(first, tuple(others)) for first, *others in copies.values()]
-
-
-def in_run_order(findings: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Sort by the folder of the script; in it errors first, each kind in the order of the run."""
-    severities = list(Severity)
-
-    def key(finding: Diagnostic) -> tuple[object, ...]:
-        script = finding.calls[0].span.path if finding.calls else finding.span.path
-        rank = severities.index(finding.severity)
-        return PurePath(script).parent, rank, script, finding.moment, finding.span, finding.code
-
-    return sorted(findings, key=key)
 
 
 def _key(finding: Diagnostic, named: Mapping[Cause, Diagnostic]) -> _Key:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, Role, RunVerdict, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, Role, RunVerdict, Span, in_run_order
 from shapefix.report.cells import wrapped
 from shapefix.report.essentials import MOST_LABELS, breadcrumb, essential_steps, in_words, short_place
-from shapefix.report.folding import FoldedFinding, folded, in_run_order
+from shapefix.report.folding import FoldedFinding, folded
 from shapefix.report.frame import Label, Line, frame
 from shapefix.report.paint import painter
 from shapefix.report.summary import summary
 from shapefix.report.view import View, failure_line, one_line
 from shapefix.rulebook.pages import pages_by_code
+
+MOST_PLACES = 12
+"""How many places in other files an entry names."""
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
@@ -77,6 +80,8 @@ def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str,
         found = breadcrumb(finding, view, view.width - gutter - len(f" = {way} "))
         if found:
             yield f"{way} {found}", "code", ""
+    if finding.unused:
+        yield "unused code", "note", f"nothing in the project uses {_in_backticks(finding.unused)}"
     if finding.condition is not None:
         yield "fails when", "note", finding.condition.text
     if finding.confirmation is not None:
@@ -101,13 +106,18 @@ def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str,
         yield finding.name, "gutter", f"`shapefix explain {finding.code}`{more}"
 
 
+def _in_backticks(name: str) -> str:
+    return name if " " in name else f"`{name}`"
+
+
 def _places(entry: FoldedFinding, view: View) -> str:
-    """Return the other places of a rule: `lines 22, 23, and eval.py:40`."""
+    """Return the first other places of a rule: `lines 22, 23, eval.py:40`."""
     path = entry.first.span.path
     rows = sorted({each.span.row for each in entry.alike if each.span.path == path})
     parts = [f"line{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"] if rows else []
-    elsewhere = [each.span for each in entry.alike if each.span.path != path]
-    parts += [short_place(span, entry.first.span, view) for span in elsewhere]
+    elsewhere = (each.span for each in entry.alike if each.span.path != path)
+    named = list(dict.fromkeys(short_place(span, entry.first.span, view) for span in elsewhere))
+    parts += [*named[:MOST_PLACES], *(["… (`--verbose` shows all)"] if len(named) > MOST_PLACES else [])]
     return ", ".join(parts)
 
 

@@ -53,8 +53,58 @@ def test_two_calls_in_a_loop_need_one_repair(check: Check) -> None:
         "scores.append(model(inputs))", "scores.append(model(inputs))\n        scores.append(model(-inputs))"
     )
     first, second = found(check, twice + "evaluate(Net(), load())")
-    assert first.follows is None
-    assert second.follows == Cause("SF702", first.span)
+    assert first.cause == second.cause == Cause("SF702", first.span)
+
+
+BOTH = """\
+def generate(encoder, decoder, batches):
+    decoder.eval()
+    for inputs in batches:
+        code = encoder(inputs)
+        images = decoder(code).detach()
+        save(images)
+
+generate(nn.Linear(8, 8), Net(), load())
+"""
+
+
+def test_every_evaluated_model_of_a_loop_is_named_and_the_cause_is_the_place(check: Check) -> None:
+    (finding,) = found(check, BOTH)
+    assert finding.message.startswith("`decoder` and `encoder` are evaluated without")
+    assert finding.cause == Cause("SF702", finding.span)
+    lines = (HEAD + BOTH).splitlines()
+    assert {"code = encoder(inputs)", "images = decoder(code).detach()"} <= {
+        lines[step.span.row - 1].strip() for step in finding.evidence
+    }
+
+
+TIMED = (
+    FUNCTION
+    + """\
+import time
+
+def measure(model, batches):
+    model.eval()
+    seconds = []
+    for step, inputs in enumerate(batches):
+        if step < 3:
+            result = model(inputs)
+        else:
+            start = time.time()
+            result = model(inputs)
+            seconds.append(time.time() - start)
+    return seconds
+
+"""
+)
+
+
+def test_a_benchmark_is_not_reported_unless_its_results_are_used(check: Check) -> None:
+    assert found(check, TIMED + "measure(Net(), load())") == []
+    used = TIMED.replace(
+        "            seconds.append", "            print(result)\n            seconds.append"
+    )
+    assert found(check, used + "measure(Net(), load())")
 
 
 SILENT = {
@@ -72,6 +122,10 @@ SILENT = {
     + "evaluate(Net(), load())",
     "never put into evaluation mode": FUNCTION.replace("    model.eval()\n", "") + "evaluate(Net(), load())",
     "gradients of inputs": FUNCTION.replace("model(inputs)", "model(inputs.requires_grad_())")
+    + "evaluate(Net(), load())",
+    "passes that are counted with a bar": FUNCTION.replace(
+        "for inputs in batches", "for inputs in tqdm(range(9))"
+    )
     + "evaluate(Net(), load())",
     "passes that are counted": FUNCTION.replace("for inputs in batches", "for inputs in range(100)")
     + "evaluate(Net(), load())",

@@ -106,7 +106,77 @@ IDLE = {
         x[0]
         """,
 }
+IDLE |= {
+    "an index": """
+        def f(x: torch.Tensor):
+            order = torch.randperm(8)
+            order.to(device)
+            return x[order], x[order, 1:]
+        f(torch.ones(8, 4))
+        """,
+    "an index in an attribute": """
+        class Mix:
+            def __init__(self, n):
+                self.index = torch.randperm(n)
+                self.index.to(n.device)
+
+            def __call__(self, x):
+                x[self.index] = 0.0
+                return x[self.index, :2]
+        """,
+    "a dimension before a view": """
+        def f(x: torch.Tensor):
+            rows = torch.cat([x, x])
+            rows.unsqueeze(0)
+            print(x)
+            rows = rows.view(-1, 2)
+            return rows
+        f(torch.ones(8, 4))
+        """,
+}
 LOST = {
+    "an index that is more": """
+        def f(x: torch.Tensor):
+            order = torch.randperm(8)
+            order.to(device)
+            return x[order], net(order)
+        f(torch.ones(8, 4))
+        """,
+    "an index of another dtype": """
+        def f(x: torch.Tensor):
+            order = torch.rand(8).round()
+            order.to(torch.long)
+            return x[order]
+        f(torch.ones(8, 4))
+        """,
+    "an attribute that another method passes on": """
+        class Mix:
+            def __init__(self, n):
+                self.index = torch.randperm(n)
+                self.index.to(n.device)
+
+            def __call__(self, x):
+                return x[self.index]
+
+            def loss(self, x):
+                return net(x, self.index)
+        """,
+    "a dimension before a view of the size": """
+        def f(x: torch.Tensor):
+            rows = torch.cat([x, x])
+            rows.unsqueeze(0)
+            rows = rows.view(rows.size(0), -1)
+            return rows
+        f(torch.ones(8, 4))
+        """,
+    "a transposition before a view": """
+        def f(x: torch.Tensor):
+            rows = torch.cat([x, x])
+            rows.t()
+            rows = rows.view(-1, 2)
+            return rows
+        f(torch.ones(8, 4))
+        """,
     "an expansion before a write": """
         def f(x: torch.Tensor):
             total = torch.ones(1, 4)
@@ -187,3 +257,10 @@ def test_arithmetic_expands_what_expand_would() -> None:
 def test_a_tensor_is_moved_the_second_time_as_the_first() -> None:
     x = torch.randn(3, 2)
     assert torch.equal(torch.as_tensor(x).to("cpu"), torch.as_tensor(x.to("cpu")).to("cpu"))
+
+
+def test_a_view_with_all_sizes_is_the_same_with_and_without_dimensions_of_size_one() -> None:
+    x = torch.arange(24).reshape(4, 6)
+    changed = (x.unsqueeze(0), x.view(6, 4), x.flatten(), x.unsqueeze(1).squeeze(), x.reshape(2, 12))
+    assert all(torch.equal(each.view(-1, 3), x.view(-1, 3)) for each in changed)
+    assert not torch.equal(x.t().reshape(-1, 3), x.view(-1, 3))

@@ -7,8 +7,9 @@ import textwrap
 import pytest
 from checking import Check
 
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.library.optim.modes import WITH_DROPOUT
+from shapefix.repair.fixpoint import repair
 
 HEAD = """\
 import torch
@@ -167,3 +168,84 @@ def test_a_loop_of_another_file_gets_no_line_inserted(check: Check) -> None:
     )
     assert finding.span.path.endswith("steps.py")
     assert not finding.fixes
+
+
+EPOCHS = """\
+import torch
+from torch import nn
+{imports}
+loader = torch.utils.data.DataLoader([torch.full((8,), float(n)) for n in range(4)], batch_size=2)
+modes = []
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = {body}
+        self.dropout, self.head = nn.Dropout(0.5), nn.Linear(8, 1)
+
+    def forward(self, x):
+        modes.append((torch.is_grad_enabled(), self.training, self.body.training))
+        return self.head(self.dropout({features}))
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+    with torch.no_grad():
+        for x in loader:
+            model(x)
+"""
+PLAIN = EPOCHS.format(imports="", body="nn.Linear(8, 8)", features="self.body(x)")
+LOADED = EPOCHS.format(
+    imports="from transformers import BertModel",
+    body='BertModel.from_pretrained("bert-base-uncased")',
+    features="self.body(x.long())[0][:, 0, :8]",
+)
+
+
+def test_training_gets_its_mode_back_at_the_start_of_each_epoch(check: Check) -> None:
+    (finding,) = check(PLAIN, {"SF804"})
+    assert finding.message.startswith("`model.eval()` is missing")
+    (fix,) = finding.fixes
+    assert fix.message.endswith("`model.eval()`, and `model.train()` before the training loop")
+    fixed = repair(PLAIN, lambda text: check(text, {"SF804"}), lambda fix, _: True).text
+    assert "    model.train()\n    for x in loader:\n        optimizer" in fixed
+    assert "        model.eval()\n        for x in loader:\n            model(x)\n" in fixed
+    names: dict[str, list[tuple[bool, bool, bool]]] = {}
+    exec(fixed, names)
+    assert len(names["modes"]) == 8
+    assert all(trains == mode == body for trains, mode, body in names["modes"])
+
+
+def test_that_a_pretrained_part_gets_its_dropout_back_is_said(check: Check) -> None:
+    (finding,) = check(LOADED, {"SF804"})
+    (fix,) = finding.fixes
+    assert fix.applicability is Applicability.UNSAFE
+    assert len(fix.edits) == 2
+    assert (
+        "`model.train()` before the training loop; it turns on the dropout of the pretrained part"
+        in fix.message
+    )
+
+
+def test_a_pretrained_part_is_not_switched_where_the_training_is_unknown(check: Check) -> None:
+    text = LOADED.partition("for epoch")[0] + (
+        "@torch.no_grad()\ndef evaluate(model):\n    for x in loader:\n        model(x)\n\n"
+        "evaluate(model)\nfrom elsewhere import fit\nmodel(x).mean().backward()\n"
+    )
+    (finding,) = check(text, {"SF804"})
+    (fix,) = finding.fixes
+    assert fix.applicability is Applicability.DISPLAY
+    assert "`model.train()` at the start of each training epoch" in fix.message
+
+
+def test_the_model_is_named_where_its_forward_is_called(check: Check) -> None:
+    (finding,) = found(
+        check, "train()\nwith torch.no_grad():\n    for x, y in loader:\n        model.forward(x)"
+    )
+    assert finding.message.startswith("`model.eval()` is missing")

@@ -25,6 +25,7 @@ from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.report.folding import folded
 from shapefix.sources.text import SourceText
 
 MODEL = "import torch\n\n\ndef flatten(x):\n    return torch.relu(x.view(-1, x.size(-1)))\n"
@@ -231,3 +232,22 @@ def test_a_folder_that_is_given_is_a_project_where_nothing_else_says_so(tmp_path
     assert places(examined(str(tmp_path / "scripts"), use_cache=False)) == []
     (tmp_path / "pyproject.toml").touch()
     assert places(examined(str(tmp_path / "scripts"), use_cache=False)) == [("model.py", 5)]
+
+
+def test_a_habit_has_one_cause_in_all_files_and_in_all_runs(write: Write) -> None:
+    loss = (
+        "import torch\n\n\ndef update(x):\n    loss = x.sum()\n    other = x.mean()\n"
+        "    print(loss.data[0], other.data[0])\n    return loss.data[0]\n"
+    )
+    write(
+        steps=loss,
+        train="import torch\nfrom steps import update\n\nupdate(torch.zeros(3))\n",
+        other="import torch\n\nprint(torch.zeros(3).sum().data[0])\nx = torch.zeros(3).view(2)\n",
+    )
+    found = examined(select=("SF507",)).findings()
+    habit = [each for each in found if each.habit]
+    assert len(habit) == 4
+    assert len({each.cause for each in habit}) == 1
+    entries = folded(found)
+    assert sorted(len(entry.others) for entry in entries) == [0, 3]
+    assert folded(examined(select=("SF507",)).findings()) == entries

@@ -17,8 +17,9 @@ from shapefix.diagnostics import (
     RunVerdict,
     Severity,
     Span,
+    in_run_order,
 )
-from shapefix.report.folding import folded, in_run_order
+from shapefix.report.folding import folded
 from shapefix.report.full import render
 from shapefix.report.view import View
 

@@ -52,6 +52,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
         follows=Cause("SF601", lost[0].place.span) if lost else None,
+        habit=_mistake(event),
     )
 
 
@@ -101,14 +102,28 @@ def _text(device: Device) -> str:
 
 
 def place_seen(event: DeviceMismatch) -> Place:
-    """Return the call passing on the CPU tensor, in the function of the tensor's creation."""
-    if event.here is None or event.cpu.place is None:
+    """Return the call passing on the CPU tensor, in the function with its creation or the other move."""
+    made, moved = event.cpu.place, event.other.place
+    if event.here is None or made is None:
         return event.place
-    home = enclosing_function(event.cpu.place)
+    homes = [(each.module, enclosing_function(each)) for each in (made, moved) if each is not None]
     for place in (event.place, *reversed(event.calls)):
-        if place.module is event.cpu.place.module and enclosing_function(place) is home:
+        if (place.module, enclosing_function(place)) in homes:
             return place
     return event.place
+
+
+def _mistake(event: DeviceMismatch) -> str:
+    """Return the mistake shown by several operations: a model left on the CPU, a layer made on a GPU."""
+    around = reversed(enclosing(event.place.module, event.place.node))
+    owner = next((each for each in around if isinstance(each, cst.ClassDef)), None)
+    there = event.other.place
+    if there is not None and isinstance(there.node, cst.Call):
+        if dotted_name(there.node.func).removeprefix("torch.").startswith("nn."):
+            return f"{there.span.path}:{there.span.row} is made on a device"
+    if event.here is None and owner is not None:
+        return f"{event.place.module.path}: {owner.name.value} is not moved"
+    return ""
 
 
 def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:

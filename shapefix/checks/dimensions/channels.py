@@ -137,7 +137,7 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
         if advice:
             yield Fix(Applicability.DISPLAY, advice, ())
         else:
-            yield from number_fixes(event, error)
+            yield from number_fixes(event, error, context)
     elif isinstance(error, WrongRank) and not error.operand:
         yield from _rank_fixes(event, error, layout, rank, node)
 

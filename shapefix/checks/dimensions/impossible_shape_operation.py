@@ -17,7 +17,7 @@ from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, 
 from shapefix.checks.support.syntax import enclosing, number_index
 from shapefix.checks.support.torch_errors import torch_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.batches import OpRejectedForLastBatch
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.events import OpRejected
@@ -74,18 +74,18 @@ def _refused(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
     if isinstance(event.error, WrongRank) and event.function.rpartition(".")[2] == "permute":
         message = f"`{code}`: {_sentence(reason)}"
     came = shape_trace(operand.tensor, context)
-    habit = _first_of_habit(event, context)
+    number = list(_single_number(event))
     yield rule.diagnostic(
         event.place.span,
         message,
-        follows=None if habit is event else Cause(rule.code, habit.place.span),
         error=torch_error(event, context),
         evidence=[
             *call_trace(event),
             *(came[-1:] if rank == 0 else came),
             Evidence(event.place.span, _sentence(reason)),
         ],
-        fixes=[*_single_number(event), *_rows_of_samples(event)],
+        fixes=[*number, *_rows_of_samples(event)],
+        habit="number by index" if number else "",
     )
 
 
@@ -219,17 +219,6 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
     code = event.place.module.code(subject)
     edit = Edit(event.place.span, f"{code}.item()")
     yield Fix(Applicability.SAFE, "use `.item()`", (edit,))
-
-
-def _first_of_habit(event: OpRejected, context: CheckContext) -> OpRejected:
-    """Return the first `loss.data[0]` of the file for one of them; the event itself for all others."""
-    if not any(_single_number(event)):
-        return event
-    for other in context.events:
-        if isinstance(other, OpRejected) and other.place.module is event.place.module:
-            if other.operands and not is_unlikely(other) and any(_single_number(other)):
-                return event if other.place.node is event.place.node else other
-    return event
 
 
 def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:

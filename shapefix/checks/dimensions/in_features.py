@@ -10,7 +10,14 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
-from shapefix.checks.support.layer_number_edits import merged_sizes, other_number, stated_at, written_at
+from shapefix.checks.support.layer_number_edits import (
+    helper_call,
+    merged_sizes,
+    other_number,
+    other_use,
+    stated_at,
+    written_at,
+)
 from shapefix.checks.support.layer_settings import FEATURES, GIVES, counted, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
@@ -92,7 +99,8 @@ def _fixes(event: OpRejected, error: SizeMismatch, context: CheckContext) -> Ite
         yield from _other_option(error)
         return
     source, merged = _setter(event, error), merged_sizes(event, error)
-    change, edit_ = other_number(event, have, want, merged)
+    elsewhere = other_use(event, context)
+    change, edit_ = (elsewhere, None) if elsewhere else other_number(event, have, want, merged)
     ways = [change]
     if source is not None:
         ways.append(f"change the output size of `{source}` to {want}")
@@ -127,6 +135,7 @@ def _setter(event: OpRejected, error: SizeMismatch) -> str | None:
         ):
             return None
         if isinstance(step.producer, LibraryObject) and step.producer.kind in _MAKERS:
-            return layer_code(step.producer)
+            helper = helper_call(step)
+            return layer_code(step.producer) if helper is None else abbreviate(step.place.module.code(helper))
         step = step.source
     return None

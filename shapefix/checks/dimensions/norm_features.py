@@ -100,7 +100,7 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
     # BatchNorm1d normalizes T of (B, T, C), and the size cannot show if T was intended.
     is_sequence = event.function.endswith("Norm1d") and layout is not None and layout.rank == 3
     otherwise = "move the features to dimension 1: `.transpose(1, 2)`" if is_sequence else ""
-    yield from number_fixes(event, error, otherwise)
+    yield from number_fixes(event, error, context, otherwise)
 
 
 def _wrapped(

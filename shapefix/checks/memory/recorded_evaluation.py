@@ -9,75 +9,123 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.event_order import ends_early, of_kind, within
+from shapefix.checks.support.event_order import ends_early, goes_over_data, of_kind, within
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.idle_results import is_measured
+from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Span
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Role, Span
 from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.modes import EvaluationRecorded, ModeSwitched
 from shapefix.domains.training import Backward, LossAccumulated
-from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, dotted_name
+from shapefix.interpreter.modules import Module, target_names
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Unknown
+from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown
 
 _DIFFERENTIATES = re.compile(
     r"backward|autograd|\.grad\b|grad_|_grad\b|attack|adversar|saliency|captum|cam\b"
 )
 """Words of evaluation code that needs gradients: attacks, attributions, learned inputs."""
-_COUNTERS = ("range", "trange", "count", "itertools.count")
 
 
 @rule("SF702", on=EvaluationRecorded)
 def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     module = event.place.module
+    switched = _switched_off(event, context)
+    if switched is None:
+        return
     loop = event.loops[-1].loop
-    around = enclosing(module, event.place.node)
-    if loop.node not in around or not _goes_over_data(loop) or within(loop, context, Backward):
-        return
-    if ends_early(loop):
-        # A look at one batch.
-        return
-    switched = _switched(event, context)
-    if switched is None or switched.training is not False or _is_differentiated(event, context):
-        return
-    function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
-    if _DIFFERENTIATES.search(_text(module, function or loop.node)):
-        return
-    called = (
-        abbreviate(module.code(event.place.node.func))
-        if isinstance(event.place.node, cst.Call)
-        else "the model"
-    )
+    function = enclosing_function(event.place)
     # One `with torch.no_grad()` serves all calls of a loop.
-    first = within(loop, context, EvaluationRecorded)[0]
+    calls = within(loop, context, EvaluationRecorded)
+    first = next(each for each in calls if _switched_off(each, context) is not None)
+    others = [
+        each for each in calls if each.place.module is module and each.place.node is not event.place.node
+    ]
+    models = [_called(event), *(_called(each) for each in others if not _is_loss(each))]
     kept = _kept(event, loop, context)
     effect = "activations are stored for nothing"
     if kept is not None:
         effect = f"`{abbreviate(module.code(kept.holder))}` keeps every batch's activations in memory"
     yield rule.diagnostic(
         event.place.span,
-        f"`{called}` is evaluated without `torch.no_grad()`: {effect}",
+        f"{_joined(list(dict.fromkeys(models)))} evaluated without `torch.no_grad()`: {effect}",
         evidence=[
             *call_trace(event),
-            Evidence(switched.place.span, "switched to evaluation mode here"),
+            Evidence(switched.place.span, "switched to evaluation mode here", Role.PRODUCER),
             Evidence(event.place.span, "torch records an autograd graph here"),
-            *([Evidence(kept.place.span, "kept here, together with its graph")] if kept is not None else ()),
+            *(Evidence(each.place.span, "and here", Role.HISTORY) for each in others),
+            *(
+                [Evidence(kept.place.span, "kept here, together with its graph", Role.PRODUCER)]
+                if kept is not None
+                else ()
+            ),
         ],
         fixes=_without_gradients(module, function),
         follows=Cause(rule.code, first.place.span) if first is not event else None,
+        habit="evaluation that records" if kept is None else "",
     )
 
 
-def _goes_over_data(loop: Loop) -> bool:
-    """Whether a loop iterates over data instead of counting."""
-    node = loop.node
-    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
+def _called(event: EvaluationRecorded) -> str:
+    """Return the code of the model: `self.model` of `self.model(x)`."""
+    node = event.place.node
+    return abbreviate(event.place.module.code(node.func)) if isinstance(node, cst.Call) else "the model"
+
+
+def _is_loss(event: EvaluationRecorded) -> bool:
+    module = event.module
+    if isinstance(module, InstanceValue):
+        return module.cls.name.endswith("Loss")
+    return isinstance(module, LibraryObject) and module.kind.endswith("Loss")
+
+
+def _joined(models: list[str]) -> str:
+    """Return the names of models with their verb: "`encoder` and `generator` are"."""
+    named = [f"`{name}`" for name in models]
+    return f"{named[0]} is" if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]} are"
+
+
+def _switched_off(event: EvaluationRecorded, context: CheckContext) -> ModeSwitched | None:
+    """Return the switch to evaluation mode before a call; None for a call with a use for gradients."""
+    module, loop = event.place.module, event.loops[-1].loop
+    around = enclosing(module, event.place.node)
+    if loop.node not in around or not goes_over_data(loop) or within(loop, context, Backward):
+        return None
+    if ends_early(loop) or _is_benchmark(loop, context):
+        # A look at one batch, or a benchmark.
+        return None
+    switched = _switched(event, context)
+    if switched is None or switched.training is not False or _is_differentiated(event, context):
+        return None
+    searched = enclosing_function(event.place) or loop.node
+    return None if _DIFFERENTIATES.search(_text(module, searched)) else switched
+
+
+def _is_benchmark(loop: Loop, context: CheckContext) -> bool:
+    """Whether a loop takes the time of calls of models without a use of their results."""
+    calls = within(loop, context, EvaluationRecorded)
+    around = [enclosing(each.place.module, each.place.node) for each in calls]
+    return any(map(is_measured, around)) and not any(map(_is_used, around))
+
+
+def _is_used(around: list[cst.CSTNode]) -> bool:
+    """Whether the result of a call is used, and not only assigned."""
+    statement = around[-2] if len(around) > 1 else None
+    if isinstance(statement, cst.Expr):
         return False
-    counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in _COUNTERS
-    return loop.state[EnclosingLoop].over_batches or not counts
+    if not isinstance(statement, cst.Assign):
+        return True
+    names = {name for each in statement.targets for name in target_names(each.target)}
+    function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), around[0])
+    bound = {
+        id(each.target) for node in nodes(function) if isinstance(node, cst.Assign) for each in node.targets
+    }
+    return any(
+        isinstance(node, cst.Name) and node.value in names and id(node) not in bound
+        for node in nodes(function)
+    )
 
 
 def _switched(event: EvaluationRecorded, context: CheckContext) -> ModeSwitched | None:

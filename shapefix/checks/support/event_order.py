@@ -10,9 +10,10 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.training import TrainingEvent
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Module, Place, dotted_name
 
 Kind = TypeVar("Kind", bound=TrainingEvent)
 
@@ -69,6 +70,26 @@ def ends_early(loop: Loop) -> bool:
     last = loop.node.body.body[-1]
     ends = last.body if isinstance(last, cst.SimpleStatementLine) else ()
     return any(isinstance(node, (cst.Break, cst.Return, cst.Raise)) for node in ends)
+
+
+_COUNTERS = frozenset({"range", "trange", "count"})
+_WRAPPERS = frozenset({"tqdm", "track", "enumerate"})
+"""Functions that pass on the items of their first argument."""
+
+
+def goes_over_data(loop: Loop) -> bool:
+    """Whether a loop iterates over data instead of counting: `range(n)`, `tqdm(range(n))`."""
+    node = loop.node
+    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
+        return False
+    return loop.state[EnclosingLoop].over_batches or not _counts(node.iter)
+
+
+def _counts(items: cst.BaseExpression) -> bool:
+    if not isinstance(items, cst.Call):
+        return False
+    name = dotted_name(items.func).rpartition(".")[2]
+    return name in _COUNTERS or (name in _WRAPPERS and bool(items.args) and _counts(items.args[0].value))
 
 
 def receiver_code(place: Place) -> str:

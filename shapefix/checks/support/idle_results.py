@@ -34,18 +34,21 @@ _EXPANSIONS = frozenset({"expand", "expand_as", "broadcast_to"})
 def is_idle(event: Discarded, context: CheckContext) -> bool:
     """Whether the program computes the same with the result as without it, or only measures its time."""
     around = enclosing(event.place.module, event.place.node)
-    if _is_measured(around):
+    if is_measured(around):
+        return True
+    if event.name and _is_moved_index(event, around):
         return True
     if not event.name or "." in event.name:
         return False
     return (
         _is_dead(event, around)
+        or _is_viewed_anyway(event, around)
         or _is_broadcast_anyway(event, around)
         or _is_moved_by_callees(event, context, around)
     )
 
 
-def _is_measured(around: list[cst.CSTNode]) -> bool:
+def is_measured(around: list[cst.CSTNode]) -> bool:
     """Whether clocks are read around the line, or around a loop of expressions with the line."""
     for position in range(len(around) - 1, 0, -1):
         block, statement = around[position - 1], around[position]
@@ -117,6 +120,85 @@ def _broadcasts(path: list[cst.CSTNode]) -> bool:
         is_elementwise = not isinstance(operation.operator, cst.MatrixMultiply)
         return is_elementwise and not isinstance(other, (cst.Integer, cst.Float, cst.UnaryOperation))
     return isinstance(operation, cst.AugAssign) and operation.value is own
+
+
+_DEVICES = frozenset({"device", "dev", "cuda"})
+
+
+def _is_moved_index(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether the move of a variable is lost, but it is only used as an index.
+
+    A tensor on a GPU takes indices on the CPU. An attribute must be no more than that in its whole class.
+    """
+    if event.function.rpartition(".")[2] not in MOVES or not _is_move_to_device(event.call):
+        return False
+    of_class = (node for node in reversed(around) if isinstance(node, cst.ClassDef))
+    scope = next(of_class, None) if "." in (event.name or "") else _scope(around)
+    if scope is None:
+        return False
+    used = [
+        path
+        for path in _paths_of([scope], event.name or "")
+        if event.place.node not in path and not isinstance(path[-2], cst.AssignTarget)
+    ]
+    return bool(used) and all(isinstance(path[-2], cst.Index) for path in used)
+
+
+def _is_move_to_device(call: cst.Call) -> bool:
+    """Whether a move is one to a device, and to no other dtype: `x.cuda()`, `x.to(state.device)`."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "to":
+        return True
+    first = call.args[0].value if len(call.args) == 1 else None
+    if isinstance(first, cst.SimpleString):
+        return True
+    name = dotted_name(first).rpartition(".")[2] if first is not None else ""
+    return not _DEVICES.isdisjoint(name.lower().split("_"))
+
+
+def _paths_of(path: list[cst.CSTNode], name: str) -> Iterator[list[cst.CSTNode]]:
+    """Yield the paths to all mentions of a variable or an attribute: `self.index`."""
+    if dotted_name(path[-1]) == name:
+        yield path
+        return
+    for part in children(path[-1]):
+        yield from _paths_of([*path, part], name)
+
+
+_KEEP_ORDER = frozenset(
+    {"unsqueeze", "squeeze", "view", "view_as", "reshape", "reshape_as", "flatten", "ravel"}
+)
+"""Operations that keep all elements in their order."""
+
+
+def _is_viewed_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether the next use gives the variable all of its sizes: `x = x.view(-1, 100)`."""
+    if event.function.rpartition(".")[2] not in _KEEP_ORDER:
+        return False
+    for position in range(len(around) - 1, 0, -1):
+        block, statement = around[position - 1], around[position]
+        if isinstance(block, (cst.IndentedBlock, cst.Module)):
+            at = next(index for index, each in enumerate(block.body) if each is statement)
+            later = ((each, list(_paths([each], event.name or ""))) for each in block.body[at + 1 :])
+            following = next(((each, found) for each, found in later if found), None)
+            return following is not None and _gives_sizes(*following, event.name or "")
+    return False
+
+
+def _gives_sizes(statement: cst.CSTNode, mentions: list[list[cst.CSTNode]], name: str) -> bool:
+    """Whether a statement assigns a view of the variable to it, and uses it for nothing else."""
+    line = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if not isinstance(line, cst.Assign) or len(line.targets) != 1 or len(statement.body) != 1:  # type: ignore[attr-defined]
+        return False
+    if dotted_name(line.targets[0].target) != name or len(mentions) != 2:
+        return False
+    path = mentions[1]
+    method, call = path[-2], path[-3] if len(path) > 2 else None
+    return (
+        isinstance(method, cst.Attribute)
+        and method.attr.value in ("view", "reshape")
+        and isinstance(call, cst.Call)
+        and call.func is method
+    )
 
 
 def _is_moved_by_callees(event: Discarded, context: CheckContext, around: list[cst.CSTNode]) -> bool:

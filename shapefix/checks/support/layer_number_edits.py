@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import libcst as cst
 
+from shapefix.checks.context import CheckContext
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import layer_code, made_at
 from shapefix.checks.support.layer_settings import (
     GIVES,
@@ -20,32 +22,40 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.literal_sites import edit_of, given_to, product_of, stated
 from shapefix.checks.support.rewrites import line_of
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds, nodes
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.polynomials import product
 
 
-def fitting(event: OpRejected, error: SizeMismatch, have: int, want: int) -> tuple[str, Edit | None]:
-    """Describe how to create the layer for its input, and return the edit or None."""
+def fitting(
+    event: OpRejected, error: SizeMismatch, have: int, want: int, name: str = ""
+) -> tuple[str, Edit | None]:
+    """Describe how to create the layer for its input, and return the edit or None.
+
+    name is a variable with the needed number.
+    """
     setting, layer = taken_by(event), event.layer
     if setting is not None and elements(event.settings.get(setting.name)) is not None:
         edit = item_edit(layer, setting, have, from_end(event, error))
         return f"create the layer with {have} in its {setting.name}", edit
     merged = merged_sizes(event, error) if from_end(event, error) == -1 else ()
-    return other_number(event, have, want, merged)
+    return other_number(event, have, want, merged, name)
 
 
 def other_number(
-    event: OpRejected, have: int, want: int, merged: tuple[int, ...] = ()
+    event: OpRejected, have: int, want: int, merged: tuple[int, ...] = (), name: str = ""
 ) -> tuple[str, Edit | None]:
     """Describe how to create the layer with another number, and return the edit or None.
 
-    merged are the sizes flattened into the number.
+    merged are the sizes flattened into the number; name is a variable with the number.
     """
     taken, layer = taken_by(event), event.layer
     setting = "" if taken is None else taken.name
@@ -60,7 +70,8 @@ def other_number(
     if _is_explained(module, given, want):
         return f"{change}, or change the input: a comment beside the layer states {want}", None
     if isinstance(given, cst.Integer):
-        return change, edit_of(module, given, str(have))
+        number_text = name or str(have)
+        return f"create the layer with {setting}={number_text}", edit_of(module, given, number_text)
     if merged and (text := product_of(given, want, merged)) is not None:
         return f"create the layer with {setting}={text}", edit_of(module, given, text)
     number = stated(layer, setting, given)
@@ -133,20 +144,53 @@ def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:
     return ()
 
 
-def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
+def other_use(event: OpRejected, context: CheckContext) -> str:
+    """Return advice if the class calls the layer elsewhere, too, and it fits there; "" otherwise."""
+    node, module = event.place.node, event.place.module
+    name = dotted_name(node.func) if isinstance(node, cst.Call) else ""
+    around = enclosing(module, node)
+    owner = next((each for each in reversed(around) if isinstance(each, cst.ClassDef)), None)
+    if owner is None or not name.startswith("self."):
+        return ""
+    rejected = {each.place.node for each in context.events if isinstance(each, OpRejected)}
+    others = (
+        each
+        for each in nodes(owner)
+        if isinstance(each, cst.Call) and dotted_name(each.func) == name and each not in rejected
+    )
+    other = next(others, None)
+    if other is None:
+        return ""
+    return f"change the input: `{name}` is also used in line {module.span(other).row}"
+
+
+def number_fixes(
+    event: OpRejected, error: SizeMismatch, context: CheckContext, otherwise: str = ""
+) -> Iterator[Fix]:
     """Suggest creating the layer for its input, or the layer before it with another output size.
 
     The fix is only displayed if a layer of the model set the size, or otherwise names another repair.
     """
+    elsewhere = other_use(event, context)
+    if elsewhere:
+        yield Fix(Applicability.DISPLAY, ", or ".join(filter(None, [elsewhere, otherwise])), ())
+        return
     setting = taken_by(event)
     have, want = error.have.value, error.want.value
     if setting is None or have is None or want is None:
         return
-    change, edit = fitting(event, error, have, want)
+    step = giving_step(event, error)
+    change, edit = fitting(event, error, have, want, "" if step is None else _shared_name(event, step))
     edits = () if edit is None else (edit,)
-    giver = giver_of(event, error)
-    if giver is not None:
-        change += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
+    giver = None if step is None else step.producer
+    if step is not None and isinstance(giver, LibraryObject):
+        helper = helper_call(step)
+        what = GIVES[giver.kind].name
+        change += (
+            f", or `{layer_code(giver)}` with {what}={want}"
+            if helper is None
+            else f", or `{abbreviate(step.place.module.code(helper))}` so that its {what} is {want}"
+        )
     if otherwise:
         change += f", or {otherwise}"
     is_sure = (
@@ -155,8 +199,55 @@ def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") ->
     yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, change, edits)
 
 
-def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
-    """Return the layer with the setting for the tensor's mismatched size, or None."""
+def helper_call(step: LayoutStep) -> cst.Call | None:
+    """Return the call of a helper for the layer of a step: `self.conv = conv1x1(32, classes)`."""
+    node, layer = step.place.node, step.producer
+    name = dotted_name(node.func) if isinstance(node, cst.Call) else ""
+    around = enclosing(step.place.module, node)
+    owner = next((each for each in reversed(around) if isinstance(each, cst.ClassDef)), None)
+    if owner is None or not name.startswith("self.") or not isinstance(layer, LibraryObject):
+        return None
+    stated = [
+        each.value
+        for each in nodes(owner)
+        if isinstance(each, cst.Assign) and any(dotted_name(target.target) == name for target in each.targets)
+    ]
+    made = layer.place.node if layer.place is not None else None
+    if len(stated) != 1 or made is None or not isinstance(stated[0], cst.Call) or holds(stated[0], made):
+        return None
+    return stated[0]
+
+
+def _shared_name(event: OpRejected, step: LayoutStep) -> str:
+    """Return the variable for the size of a tensor, if the layer is created in the same function."""
+    giver, layer = step.producer, event.layer
+    if not isinstance(giver, LibraryObject) or not isinstance(layer, LibraryObject) or layer.place is None:
+        return ""
+    setting, module = GIVES[giver.kind], layer.place.module
+    given, helper = given_to(giver, setting.position, setting.name), helper_call(step)
+    if helper is not None and giver.place is not None:
+        given = _passed_for(given, helper, enclosing_function(giver.place))
+    around = enclosing_function(layer.place)
+    if not isinstance(given, (cst.Name, cst.Attribute)) or around is None or not holds(around, given):
+        return ""
+    return module.code(given)
+
+
+def _passed_for(
+    given: cst.BaseExpression | None, helper: cst.Call, function: cst.FunctionDef | None
+) -> cst.BaseExpression | None:
+    """Return the argument of a helper's call for its parameter."""
+    if function is None or not isinstance(given, cst.Name):
+        return None
+    names = [param.name.value for param in function.params.params]
+    if given.value not in names:
+        return None
+    passed = rewrites.argument(helper, names.index(given.value), given.value)
+    return None if passed is None else passed.value
+
+
+def giving_step(event: OpRejected, error: SizeMismatch) -> LayoutStep | None:
+    """Return the step of the layer with the setting for the tensor's mismatched size, or None."""
     step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
     while step is not None:
         if step.layout is not None:
@@ -164,6 +255,6 @@ def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
             if -dim > len(sizes) or same(sizes[dim], error.have) is not True:
                 return None
         if isinstance(step.producer, LibraryObject) and chosen_by(step.producer, dim) is not None:
-            return step.producer
+            return step
         step = step.source
     return None

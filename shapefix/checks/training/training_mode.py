@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.event_order import between, ends_early, is_followed, within
+from shapefix.checks.support.event_order import between, ends_early, goes_over_data, is_followed, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import end_of_line
 from shapefix.checks.support.syntax import enclosing_function, holds, nodes
@@ -16,9 +16,8 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
 from shapefix.domains.training import Backward, OptimizerStepped
-from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -39,7 +38,7 @@ def _is_evaluated_in_training(event: ForwardCalled) -> bool:
 
 def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
-    if not _is_over_batches(loop) or within(loop, context, Backward) or _is_meant(event, context):
+    if not goes_over_data(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
     calls = within(loop, context, ForwardCalled)
     if any(each.module is event.module and each.recording for each in calls):
@@ -61,16 +60,8 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
             Evidence(event.place.span, "evaluated here, in training mode"),
         ],
         fixes=fixes,
+        habit=f"evaluation in training mode: {_effect(layer)}",
     )
-
-
-def _is_over_batches(loop: Loop) -> bool:
-    """Whether a loop iterates over data instead of counting."""
-    node = loop.node
-    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
-        return False
-    counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in ("range", "trange", "count")
-    return loop.state[EnclosingLoop].over_batches or not counts
 
 
 def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:
@@ -99,9 +90,12 @@ def _effect(layer: LibraryObject) -> str:
 
 
 def _called(place: Place) -> str:
-    """Return the model's code: `self.model` of `self.model(x)`."""
+    """Return the model's code: `self.model` of `self.model(x)` or `self.model.forward(x)`."""
     node = place.node
-    return abbreviate(place.module.code(node.func)) if isinstance(node, cst.Call) else abbreviate(place.code)
+    model = node.func if isinstance(node, cst.Call) else node
+    if isinstance(model, cst.Attribute) and model.attr.value == "forward":
+        model = model.value
+    return abbreviate(place.module.code(model))
 
 
 def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
@@ -123,11 +117,25 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
 
 
 def _around(event: ForwardCalled, loop: Loop, named: str, context: CheckContext) -> Iterator[Fix]:
-    """Switch to evaluation mode before a loop, and back after it if the model may train later."""
+    """Switch to evaluation mode before a loop; if the model may train later, also to training mode.
+
+    That is done before the loop that trains if it is known, as authors do; else after the evaluation, unless
+    a part of the model was in evaluation mode before.
+    """
     module = event.place.module
     for fix in _in_front(module, loop.node, f"{named}.eval()", "switch to evaluation mode first"):
         if not _may_train_later(event, loop, context):
             yield fix
+            return
+        training = _training_loops(event, context)
+        edits = [edit for each in training for edit in _switched_on_before(*each)]
+        if training and len(edits) == len(training) and all(e.span.path == module.path for e in edits):
+            also = f"`{named}.train()` before the training loop{_AND_ITS_DROPOUT if event.loaded else ''}"
+            yield Fix(fix.applicability, f"{fix.message}, and {also}", (*fix.edits, *edits))
+            return
+        if event.loaded:
+            text = f"and `{named}.train()` at the start of each training epoch{_AND_ITS_DROPOUT}"
+            yield Fix(Applicability.DISPLAY, f"{fix.message}, {text}", ())
             return
         if any(isinstance(node, cst.Return) for node in nodes(loop.node)):
             return
@@ -137,6 +145,30 @@ def _around(event: ForwardCalled, loop: Loop, named: str, context: CheckContext)
         indent = rows[start.row - 1][: start.column - 1]
         back = Edit(end_of_line(rows, span), f"\n{indent}{named}.train()")
         yield Fix(fix.applicability, f"{fix.message}, and back afterwards", (*fix.edits, back))
+
+
+_AND_ITS_DROPOUT = "; it turns on the dropout of the pretrained part, too, which `from_pretrained` turned off"
+
+
+def _training_loops(event: ForwardCalled, context: CheckContext) -> list[tuple[ForwardCalled, Loop]]:
+    """Return the training loops of the model, each with its call; empty if other code may train it, too."""
+    own = {each.loop for each in event.loops}
+    found: dict[cst.CSTNode, tuple[ForwardCalled, Loop]] = {}
+    for each in context.training:
+        if isinstance(each, ForwardCalled) and each.module is event.module and each.recording and each.loops:
+            loop = each.loops[-1].loop
+            if loop not in own and within(loop, context, Backward):
+                found.setdefault(loop.node, (each, loop))
+    trains = (each for each in context.training if isinstance(each, Backward))
+    if not all(any(around.loop.node in found for around in each.loops) for each in trains):
+        return []
+    return list(found.values())
+
+
+def _switched_on_before(event: ForwardCalled, loop: Loop) -> Iterator[Edit]:
+    code = f"{_called(event.place)}.train()"
+    for fix in _in_front(event.place.module, loop.node, code, "switch to training mode first"):
+        yield from fix.edits
 
 
 def _may_train_later(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:

@@ -108,9 +108,10 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
         if isinstance(each, LibraryObject) and is_mode_dependent(each) and mode_of(ev, each)
     )
     recording = ev.state[Gradients].recording is not False
-    ev.emit(
-        ForwardCalled(*where(call), module, mode_of(ev, module), recording, below, mode_dependent, result)
-    )
+    mode = mode_of(ev, module)
+    as_loaded = (each for each in below if each not in ev.state[ModuleModes].switched_to)
+    loaded = any(isinstance(each, LibraryObject) and Checkpoint in each.facts for each in as_loaded)
+    ev.emit(ForwardCalled(*where(call), module, mode, recording, below, mode_dependent, result, loaded))
 
 
 def is_mode_dependent(module: LibraryObject) -> bool:

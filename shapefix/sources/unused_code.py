@@ -1,0 +1,384 @@
+"""Find unused classes, functions and methods in projects with a program."""
+
+# Paths are plain strings here, as in the rest of sources.
+# ruff: noqa: PTH113, PTH118, PTH120
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import PurePath
+
+from shapefix.sources.importers import ImportStatement, distances, references_of
+from shapefix.sources.notebooks import cells
+from shapefix.sources.project import Project, files_below
+from shapefix.sources.text import Unreadable
+
+_MOST_FILES = 4000
+_MOST_TEXT = 300_000
+"""Bytes of a configuration or a text that is searched for names."""
+_TEXTS = (
+    *(".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".conf", ".gin"),
+    *(".sh", ".bat", ".md", ".txt", ".rst", "Makefile"),
+)
+_WORD = re.compile(r"[^\W\d]\w*")
+_PROGRAMS = frozenset({"backward", "fit", "Trainer", "load_state_dict"})
+"""Names in code that trains a model, or loads a trained one."""
+_COMMAND_LINES = frozenset({"fire", "typer", "click", "jsonargparse", "invoke", "absl"})
+"""Libraries that make commands of functions and methods."""
+_PLAIN_BASES = frozenset({"Module", "object", "ABC", "Generic", "Protocol"})
+_PLAIN_DECORATORS = frozenset(
+    {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "dataclass"}
+)
+_CALLED_BY_TORCH = frozenset({"forward", "extra_repr", "get_extra_state", "set_extra_state"})
+_NOT_PACKAGED = frozenset(
+    {"tests", "test", "examples", "example", "scripts", "notebooks", "experiments", "benchmarks"}
+)
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Code of a file: a method of a class, a function, the rest of a class, or the top level."""
+
+    owner: str
+    member: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Code:
+    """A parsed file: its tree, None if it does not parse, and the names in its parts.
+
+    looks_up is whether it looks up definitions by names computed at run time.
+    """
+
+    tree: ast.Module | None
+    regions: tuple[_Region, ...]
+    looks_up: bool
+
+
+class UnusedCode:
+    """Use of the definitions of one project, by name; every mention of a name counts as a use.
+
+    data returns the content of a file, None if it cannot be read.
+    """
+
+    def __init__(self, root: str, data: Callable[[str], bytes | None]) -> None:
+        self._project = Project(root)
+        self._data = data
+        self._codes: dict[str, _Code] = {}
+        self._known: dict[tuple[str, ...], str] = {}
+        self._mentions: dict[str, list[_Region]] = {}
+        self._near: dict[str, frozenset[str]] = {}
+
+    def unused(self, path: str, row: int) -> str:
+        """Return the unused definition around a row of a file, `Net` or `Net.forward_old`; "" without one."""
+        if len(self._files) > _MOST_FILES or not path.endswith(".py"):
+            return ""
+        tree = self._code(path).tree
+        around = [] if tree is None else list(_definitions(tree, row))
+        if not around or self._is_public(path, around):
+            return ""
+        key = (path, *(each.name for each in (*around, *around)[:2]))
+        if key not in self._known:
+            self._known[key] = self._unused(path, around)
+        return self._known[key]
+
+    def is_leftover(self, path: str, row: int, column: int) -> bool:
+        """Whether a layer is called in an unused method of a class, and also in its `forward`."""
+        tree = self._code(path).tree
+        around = [] if tree is None else list(_definitions(tree, row))
+        if len(around) < 2 or self._is_public(path, around) or not isinstance(around[0], ast.ClassDef):
+            return False
+        cls, method = around[0], around[1]
+        forward = next((each for each in _methods(cls) if each.name == "forward"), None)
+        if forward is None or forward is method or not self._is_unused_method(path, cls, method):
+            return False
+        called = {
+            ast.dump(node.func)
+            for node in ast.walk(method)
+            if isinstance(node, ast.Call) and (node.lineno, node.col_offset + 1) == (row, column)
+        }
+        return any(isinstance(node, ast.Call) and ast.dump(node.func) in called for node in ast.walk(forward))
+
+    def _unused(self, path: str, around: list[Definition]) -> str:
+        outer = around[0]
+        if not any(map(self._is_program, self._users(path))):
+            # The code that uses the file is elsewhere: in a notebook, or in another project.
+            return ""
+        if not self._is_used(path, outer):
+            return outer.name
+        is_method = isinstance(outer, ast.ClassDef) and len(around) > 1
+        if isinstance(outer, ast.ClassDef) and is_method and self._is_unused_method(path, outer, around[1]):
+            return f"{outer.name}.{around[1].name}"
+        return ""
+
+    @cached_property
+    def _files(self) -> tuple[str, ...]:
+        files = (each for each in files_below(self._project.root) if each.endswith((".py", ".ipynb")))
+        return tuple(islice(files, _MOST_FILES + 1))
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...]:
+        files = (each for each in files_below(self._project.root) if each.endswith(_TEXTS))
+        return tuple(islice(files, _MOST_FILES))
+
+    def _is_looked_up(self, path: str) -> bool:
+        """Whether a user of a file finds definitions by names computed at run time."""
+        return any(self._code(each).looks_up for each in self._users(path))
+
+    def _code(self, path: str) -> _Code:
+        if path not in self._codes:
+            self._codes[path] = _read(path, self._data(path) or b"")
+        return self._codes[path]
+
+    def _is_used(self, path: str, definition: Definition) -> bool:
+        """Whether used code mentions a class or function of the top level."""
+        name = definition.name
+        if name == "main" or name.startswith(("test", "Test", "__")) or _is_registered(definition):
+            return True
+        above = self._above(definition) if isinstance(definition, ast.ClassDef) else ()
+        if any(each.name == "__init_subclass__" for each in above):
+            return True
+        return self._is_looked_up(path) or self._is_alive(name, frozenset()) or self._is_in_text(name)
+
+    def _is_alive(self, name: str, seen: frozenset[str]) -> bool:
+        seen |= {name}
+        return any(
+            not region.owner or (region.owner not in seen and self._is_alive(region.owner, seen))
+            for region in self._mentioning(name)
+        )
+
+    def _is_unused_method(self, path: str, cls: ast.ClassDef, method: Definition) -> bool:
+        """Whether no code names a method; False for classes with bases of libraries except `nn.Module`."""
+        name = method.name
+        if name in _CALLED_BY_TORCH or name.startswith(("__", "test")) or _is_registered(method):
+            return False
+        if not self._has_plain_bases(cls, frozenset()) or _is_registered(cls):
+            return False
+        if self._is_looked_up(path) or any(map(_reads_computed_attribute, ast.walk(cls))):
+            return False
+        named = any(region.member != name for region in self._mentioning(name))
+        return not named and not self._is_in_text(name)
+
+    def _has_plain_bases(self, cls: ast.ClassDef, seen: frozenset[str]) -> bool:
+        if cls.keywords:
+            return False
+        for base in cls.bases:
+            name = _last(base.value if isinstance(base, ast.Subscript) else base)
+            stated = [] if name in seen else list(self._classes(name))
+            if not stated and name not in _PLAIN_BASES and name not in seen:
+                return False
+            if not all(self._has_plain_bases(each, seen | {name}) for each in stated):
+                return False
+        return True
+
+    def _above(self, cls: ast.ClassDef) -> Iterator[Definition]:
+        """Yield the methods of the bases of a class in the project."""
+        for base in cls.bases:
+            for each in self._classes(_last(base)):
+                yield from _methods(each)
+
+    def _classes(self, name: str) -> Iterator[ast.ClassDef]:
+        word = name.encode()
+        for path in self._files:
+            if word in (self._data(path) or b""):
+                tree = self._code(path).tree
+                for node in tree.body if tree is not None else ():
+                    if isinstance(node, ast.ClassDef) and node.name == name:
+                        yield node
+
+    def _mentioning(self, name: str) -> list[_Region]:
+        if name not in self._mentions:
+            word = name.encode()
+            self._mentions[name] = [
+                region
+                for path in self._files
+                if word in (self._data(path) or b"")
+                for region in self._code(path).regions
+                if name in region.names
+            ]
+        return self._mentions[name]
+
+    def _is_in_text(self, name: str) -> bool:
+        """Whether a configuration, a shell script or a text of the project mentions a name."""
+        word = re.compile(rb"(?<!\w)%s(?!\w)" % re.escape(name.encode()))
+        found = (self._data(path) or b"" for path in self._texts)
+        return any(word.search(data) for data in found if len(data) <= _MOST_TEXT)
+
+    def _users(self, path: str) -> frozenset[str]:
+        """Return the files in the folder of a file, and their direct and indirect importers."""
+        folder = os.path.dirname(path)
+        if folder not in self._near:
+            near = {each for each in self._files if os.path.dirname(each) == folder}
+            given = {each for each in near if each.endswith(".py")}
+            self._near[folder] = frozenset(near | distances(self._project, given, self._references).keys())
+        return self._near[folder]
+
+    @cached_property
+    def _references(self) -> dict[str, tuple[ImportStatement, ...]]:
+        return references_of((each for each in self._files if each.endswith(".py")), self._data)
+
+    def _is_program(self, path: str) -> bool:
+        """Whether used code of a file trains or loads a model."""
+        return any(
+            not _PROGRAMS.isdisjoint(region.names)
+            and (not region.owner or region.owner == "main" or self._is_alive(region.owner, frozenset()))
+            for region in self._code(path).regions
+        )
+
+    def _is_public(self, path: str, around: list[Definition]) -> bool:
+        """Whether a definition is a public name of an installable package."""
+        parts = PurePath(path).relative_to(self._project.root).parts
+        if any(part in _NOT_PACKAGED or (part[0] == "_" and part != "__init__.py") for part in parts):
+            return False
+        if any(each.name.startswith("_") and not each.name.startswith("__") for each in around):
+            return False
+        folder = os.path.dirname(path)
+        while folder.startswith(self._project.root):
+            if self._is_package(folder):
+                return True
+            folder = os.path.dirname(folder)
+        return False
+
+    def _is_package(self, folder: str) -> bool:
+        if os.path.isfile(os.path.join(folder, "setup.py")):
+            return True
+        cfg = self._data(os.path.join(folder, "setup.cfg")) or b""
+        pyproject = self._data(os.path.join(folder, "pyproject.toml")) or b""
+        return b"[metadata]" in cfg or any(
+            table in pyproject for table in (b"[project]", b"[build-system]", b"[tool.poetry]")
+        )
+
+
+def _definitions(tree: ast.Module, row: int) -> Iterator[Definition]:
+    """Yield the definitions around a row: of the top level, then of the class."""
+    body: list[ast.stmt] = tree.body
+    while True:
+        found = next((each for each in body if each.lineno <= row <= (each.end_lineno or 0)), None)
+        if isinstance(found, (ast.If, ast.Try)):
+            body = found.body
+            continue
+        if not isinstance(found, Definition):
+            return
+        yield found
+        body = found.body if isinstance(found, ast.ClassDef) else []
+
+
+def _methods(cls: ast.ClassDef) -> Iterator[Definition]:
+    return (each for each in cls.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def _is_registered(definition: Definition) -> bool:
+    """Whether a decorator may pass a definition on."""
+    decorators = (each.func if isinstance(each, ast.Call) else each for each in definition.decorator_list)
+    return any(_last(each) not in _PLAIN_DECORATORS for each in decorators)
+
+
+def _last(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _read(path: str, data: bytes) -> _Code:
+    """Parse a file or the cells of a notebook; unparsable code mentions all of its words."""
+    if path.endswith(".ipynb"):
+        try:
+            texts = [cell.text for cell in cells(data)]
+        except Unreadable:
+            texts = []
+    else:
+        texts = [data.decode("utf-8", "replace")]
+    regions: list[_Region] = []
+    looks_up = False
+    tree: ast.Module | None = None
+    for text in texts:
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            tree = None
+            regions.append(_Region("", "", frozenset(_WORD.findall(text))))
+            continue
+        regions += _regions(tree)
+        looks_up = looks_up or _computes_names(tree)
+    return _Code(tree, tuple(regions), looks_up)
+
+
+def _regions(tree: ast.Module) -> Iterator[_Region]:
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            methods = set(_methods(statement))
+            for method in methods:
+                yield _Region(statement.name, method.name, frozenset(_names(method)))
+            rest = (each for each in ast.iter_child_nodes(statement) if each not in methods)
+            names = (name for each in rest for name in _names(each))
+            yield _Region(statement.name, "", frozenset(names))
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield _Region(statement.name, "", frozenset(_names(statement)))
+        else:
+            yield _Region("", "", frozenset(_names(statement)))
+
+
+def _names(root: ast.AST) -> Iterator[str]:
+    """Yield the names mentioned by code: variables, attributes, imports, and words in its strings."""
+    texts = {id(each) for each in _docstrings(root)}
+    for node in ast.walk(root):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield from node.name.split(".")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            yield from _WORD.findall(node.value)
+
+
+def _docstrings(root: ast.AST) -> Iterator[ast.AST]:
+    """Yield the strings in expression statements."""
+    for node in ast.walk(root):
+        if isinstance(node, ast.Expr):
+            yield node.value
+
+
+def _reads_computed_attribute(node: ast.AST) -> bool:
+    """`getattr(self, name)`."""
+    match node:
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]):
+            return not isinstance(name, ast.Constant)
+    return False
+
+
+def _computes_names(tree: ast.Module) -> bool:
+    """Whether code finds definitions by computed names: `globals()[name]`, `getattr(models, args.arch)`."""
+    imported: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            tops = {(module or each.name).partition(".")[0] for each in node.names}
+            if not tops.isdisjoint(_COMMAND_LINES):
+                return True
+            if not tops <= {"torch", "torchvision", "transformers", "numpy", "os", "sys", "math", "logging"}:
+                imported.update((each.asname or each.name).partition(".")[0] for each in node.names)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="globals" | "locals" | "vars"), args=[]):
+                return True
+            case ast.Call(func=ast.Name(id="eval" | "exec"), args=[first, *_]):
+                if not isinstance(first, ast.Constant):
+                    return True
+            case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id=module), name, *_]):
+                if module in imported and not isinstance(name, ast.Constant):
+                    return True
+            case ast.Attribute(value=ast.Name(id=module), attr="__dict__") if module in imported:
+                return True
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id="sys"), attr="modules"), ctx=ast.Load()):
+                return True
+    return False

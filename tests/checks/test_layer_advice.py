@@ -1,0 +1,93 @@
+"""Advice on a layer: not against its other uses, with the call of a helper, with the author's variable."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from checking import Check
+
+from shapefix.diagnostics import Applicability, Diagnostic
+
+NET = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.conv = {conv}
+        self.norm = nn.BatchNorm2d(1)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+    def score(self, x):
+        return self.head({score})
+
+    def embed(self, x):
+        return self.head({embed})
+
+
+def conv1x1(inside, outside, stride):
+    return nn.Conv2d(inside, outside, kernel_size=1, stride=stride)
+
+
+Net(2)(torch.zeros(4, 3, 8, 8))
+"""
+FITS, FAILS = "torch.zeros(4, 8)", "torch.zeros(4, 6)"
+
+
+def found(check: Check, code: str, conv: str, score: str = FITS, embed: str = FITS) -> list[Diagnostic]:
+    return check(NET.format(conv=conv, score=score, embed=embed), {code})
+
+
+@pytest.mark.parametrize(
+    ("conv", "change"),
+    [
+        (
+            "conv1x1(3, classes, 1)",
+            "create the layer with num_features=classes, or `conv1x1(3, classes, 1)` so that its "
+            "out_channels is 1",
+        ),
+        (
+            "conv1x1(3, stride=1, outside=classes)",
+            "create the layer with num_features=classes, or `conv1x1(3, stride=1, outside=classes)` so that "
+            "its out_channels is 1",
+        ),
+        (
+            "nn.Conv2d(3, classes, 1)",
+            "create the layer with num_features=classes, or `nn.Conv2d(3, classes, 1)` with out_channels=1",
+        ),
+        (
+            "nn.Conv2d(3, 2, 1)",
+            "create the layer with num_features=2, or `nn.Conv2d(3, 2, 1)` with out_channels=1",
+        ),
+    ],
+)
+def test_the_call_and_the_variable_of_the_author_are_named(conv: str, change: str, check: Check) -> None:
+    (finding,) = found(check, "SF511", conv)
+    (fix,) = finding.fixes
+    assert fix.message == change
+    (edit,) = fix.edits
+    rows = NET.format(conv=conv, score=FITS, embed=FITS).splitlines()
+    row = rows[edit.span.row - 1]
+    text = row[: edit.span.column - 1] + edit.content + row[edit.span.end_column - 1 :]
+    names: dict[str, type[torch.nn.Module]] = {}
+    fixed = "\n".join([*rows[: edit.span.row - 1], text, *rows[edit.span.row :]])
+    exec(fixed, names)
+    assert names["Net"](2)(torch.zeros(4, 3, 8, 8)).shape == (4, 2, 8, 8)
+
+
+def test_a_layer_with_another_use_is_not_changed(check: Check) -> None:
+    (finding,) = found(check, "SF501", "nn.ReLU()", score=FAILS)
+    (fix,) = finding.fixes
+    assert fix.applicability is Applicability.DISPLAY
+    assert fix.message == "change the input: `self.head` is also used in line 19"
+    assert not fix.edits
+
+
+def test_a_layer_that_fits_nowhere_is_changed(check: Check) -> None:
+    for finding in found(check, "SF501", "nn.ReLU()", score=FAILS, embed=FAILS):
+        assert finding.fixes[0].message == "create the layer with in_features=6"
