@@ -77,7 +77,7 @@ def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str,
         found = breadcrumb(finding, view, view.width - gutter - len(f" = {way} "))
         if found:
             yield f"{way} {found}", "code", ""
-    if finding.condition is not None:
+    if finding.condition is not None and finding.error is None:
         yield "fails when", "note", finding.condition.text
     if finding.confirmation is not None:
         left = "left " if finding.confirmation.verdict is RunVerdict.OPEN else ""
@@ -122,7 +122,7 @@ def _every_label(finding: Diagnostic) -> list[Label]:
     if len(steps) > 1:
         steps = [(span, f"{number}. {text}") for number, (span, text) in enumerate(steps, start=1)]
     if finding.error is not None:
-        steps.append((finding.failing, in_words(finding.error)))
+        steps.append((finding.failing, in_words(finding.error, finding.condition)))
     return _with_primary(finding, steps)
 
 

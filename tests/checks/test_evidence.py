@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from checking import Check
 
-from shapefix.diagnostics import Diagnostic, Role
+from shapefix.diagnostics import Diagnostic, Moment, Role
 
 LAYERS = """\
 import torch
@@ -57,13 +57,13 @@ def test_a_layer_on_its_own_is_reported_where_it_is_called(check: Check) -> None
 def test_the_first_batch_raises_if_nothing_may_skip_it(check: Check, body: str, first: bool) -> None:
     (found,) = check(f"from flags import flag\n{LAYERS}for (x,) in loader:\n{body}\n", ["SF502"])
     assert found.error is not None
-    assert found.error.at_first_batch is first
+    assert found.error.moment is (Moment.FIRST_BATCH if first else Moment.UNKNOWN)
 
 
 def test_outside_of_a_loop_over_batches_there_is_no_first_batch(check: Check) -> None:
     (found,) = check(LAYERS + "for _ in range(3):\n    net(torch.rand(4, 8))\n", ["SF502"])
     assert found.error is not None
-    assert not found.error.at_first_batch
+    assert found.error.moment is Moment.UNKNOWN
 
 
 def test_sizes_are_those_of_a_full_batch_and_of_the_defaults(check: Check) -> None:

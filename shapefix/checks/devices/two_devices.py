@@ -20,8 +20,9 @@ from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
+from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
@@ -42,16 +43,21 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
     yield rule.diagnostic(
         seen.span,
         f"`{abbreviate(seen.code)}`: {reason}",
-        condition=Condition(f"{where} is a GPU") if event.other.kind is DeviceKind.CHOSEN else None,
+        error=device_error(event),
+        condition=_on_a_gpu(event.other, where),
         evidence=[
             *call_trace(event),
             *_came(event.cpu, "on the CPU since this line"),
             *_came(event.other, f"moved to {where} here"),
             *(Evidence(each.place.span, "result unused here") for each in lost),
-            Evidence(event.place.span, f"combined here: {reason}"),
+            Evidence(event.place.span, f"combined here: {reason}", Role.FAILURE),
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
     )
+
+
+def _on_a_gpu(device: Device, where: str) -> Condition | None:
+    return Condition(f"{where} is a GPU", constant=True) if device.kind is DeviceKind.CHOSEN else None
 
 
 def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:

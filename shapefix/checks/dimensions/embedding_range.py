@@ -12,8 +12,9 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.operands import is_unlikely, named
 from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.torch_errors import EMBEDDED
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.tokens import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
@@ -55,7 +56,7 @@ def _stated(
     yield rule.diagnostic(
         event.place.span,
         f"{ids} {holds} {index}, but {limit}",
-        error=ExpectedError("IndexError", "index out of range in self"),
+        error=EMBEDDED,
         evidence=[
             *call_trace(event),
             *made_at(event.layer),
@@ -102,7 +103,7 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
     yield rule.diagnostic(
         event.place.span,
         f"{what} was added to the tokenizer ({line}), but the model ({made}) was not resized",
-        error=ExpectedError("IndexError", "index out of range in self"),
+        error=EMBEDDED,
         evidence=[
             *call_trace(event),
             *_made(tokenizer),
