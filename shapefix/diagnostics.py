@@ -141,7 +141,8 @@ class Import:
 class Fix:
     """Edits to apply together, with a one-sentence description.
 
-    unneeded are imports that go where nothing else in the file uses them.
+    unneeded are imports that go where nothing else in the file uses them. remark is a consequence that the
+    new code does not show.
     """
 
     applicability: Applicability
@@ -149,6 +150,7 @@ class Fix:
     edits: tuple[Edit, ...]
     imports: tuple[Import, ...] = ()
     unneeded: tuple[Import, ...] = ()
+    remark: str = ""
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,8 @@ def _from_fix(fix: Fix) -> list[Any]:
         fix.message,
         [[_from_span(edit.span), edit.content] for edit in fix.edits],
         [[each.module, each.name] for each in fix.imports],
+        [[each.module, each.name] for each in fix.unneeded],
+        fix.remark,
     ]
 
 
@@ -189,10 +191,12 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
 
 
 def _to_fix(content: list[Any]) -> Fix:
-    applicability, message, edits, imports = content
+    applicability, message, edits, imports, unneeded, remark = content
     return Fix(
         Applicability(applicability),
         message,
         tuple(Edit(Span(*at), written) for at, written in edits),
         tuple(Import(*each) for each in imports),
+        tuple(Import(*each) for each in unneeded),
+        remark,
     )

@@ -76,7 +76,8 @@ def _larger(event: OpRejected, error: IndexOutOfRange, context: CheckContext) ->
     edit = _setting(event.layer, number + 1)
     change = f"create the embedding with num_embeddings={number + 1}"
     if same(error.index, error.size) and edit is not None and edit.span.path == event.place.module.path:
-        yield Fix(Applicability.UNSAFE, f"{change}: the largest id is {number}", (edit,))
+        remark = f"the largest id is {number}"
+        yield Fix(Applicability.UNSAFE, f"{change}: {remark}", (edit,), remark=remark)
     else:
         choices = f"{change}, or use at most {context.text(error.size)} different ids"
         yield Fix(Applicability.DISPLAY, choices, () if edit is None else (edit,))

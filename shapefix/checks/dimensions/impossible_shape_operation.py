@@ -363,11 +363,12 @@ def _never(batch: Size, multiple: int) -> bool:
 
 
 def _flattened(place: Place, subject: cst.BaseExpression, samples: int, wanted: int) -> Fix:
-    message = f"keep samples apart with `.flatten(1)`: the next layer then gets {samples}, not {wanted}"
+    remark = f"the next layer then gets {samples}, not {wanted}"
     code = place.module.code(subject)
     is_primary = isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or subject.lpar
     return Fix(
         Applicability.UNSAFE,
-        message,
+        f"keep samples apart with `.flatten(1)`: {remark}",
         (Edit(place.span, f"{code}.flatten(1)" if is_primary else f"({code}).flatten(1)"),),
+        remark=remark,
     )
