@@ -11,6 +11,7 @@ from typing import Any
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
 from shapefix.checks.support.demo_calls import only_shown
+from shapefix.checks.support.loader_calls import with_loader_calls
 from shapefix.diagnostics import (
     Cause,
     Condition,
@@ -133,6 +134,7 @@ def findings(
         for check in wanted[type(event)]:
             for found in check(event, context):
                 found = under_defaults(event, only_shown(event, found))
+                found = with_loader_calls(event, found, context)
                 yield replace(found, moment=moment, error=_timed(found, event, context))
 
 
