@@ -111,7 +111,7 @@ def _places(entry: FoldedFinding, view: View) -> str:
     rows = sorted({each.span.row for each in entry.alike if each.span.path == path})
     parts = [f"line{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"] if rows else []
     elsewhere = [each.span for each in entry.alike if each.span.path != path]
-    parts += [short_place(span, entry.first.span, view) for span in elsewhere]
+    parts += [f"{one_line(view.relative(span.path))}:{span.row}" for span in elsewhere]
     return ", ".join(parts)
 
 

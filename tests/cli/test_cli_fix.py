@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, combinations
@@ -304,3 +305,30 @@ def test_links_out_of_the_tree_are_not_checked_and_not_written(
     assert shapefix("fix", "--apply", "link.py").code == 0
     assert target.read_text() == REPAIRED_VIEW
     assert (folder / "link.py").is_symlink()
+
+
+@pytest.mark.parametrize("unsafe", [[], ["--unsafe-fixes"]], ids=["safe", "unsafe"])
+@pytest.mark.parametrize("selected", [["--select", "SF101"], ["--select", "SF103"], ["--ignore", "SF101"]])
+@pytest.mark.parametrize("names", [["both"], ["view", "swapped", "broken"]])
+def test_check_counts_what_fix_would_repair(
+    project: Project, names: list[str], selected: list[str], unsafe: list[str]
+) -> None:
+    texts = {"view": VIEW, "swapped": SWAPPED, "both": VIEW + SWAPPED, "broken": "def f(:\n"}
+    project(**{name: texts[name] for name in names})
+    checked, fixed = shapefix("check", *selected, *unsafe), shapefix("fix", *selected, *unsafe)
+    assert checked.code == fixed.code
+    words = " ".join(checked.out.split())
+    (found,) = re.findall(r"(\d+) fixable with `shapefix fix(?: --unsafe-fixes)?`", words) or ["0"]
+    needs_option = "`shapefix fix --unsafe-fixes`" in words and not unsafe
+    more = re.findall(r"\((\d+) more with --unsafe-fixes\)", words) or ["0"]
+    safe, others = ("0", found) if needs_option else (found, more[0])
+    assert re.findall(r"Would repair (\d+) finding", fixed.err) == [safe] * (safe != "0")
+    assert re.findall(r"(\d+) unsafe fix", fixed.err) == [others] * (others != "0")
+
+
+def test_a_file_that_cannot_be_parsed_is_counted_as_by_check(project: Project) -> None:
+    project(broken="def f(:\n", clean=CLEAN)
+    checked, fixed = shapefix("check"), shapefix("fix")
+    assert (checked.code, fixed.code) == (2, 2)
+    assert checked.out.endswith("\n1 file checked, 1 error.\n")
+    assert fixed.err.endswith("\n1 file checked, 1 error.\n")

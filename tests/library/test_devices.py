@@ -115,3 +115,38 @@ def test_the_words_of_layers_with_a_check_of_their_own(layer: str, check: Check)
         pattern = ".*".join(map(re.escape, found.error.message.split("...")))
         with pytest.raises(RuntimeError, match=pattern):
             exec(f"{HEAD}{layer}\n", {})
+
+
+MODEL = """\
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        self.device = device
+        self.linear = nn.Linear(3, 2).to({where})
+
+    def rows(self):
+        return torch.ones(2, 3).to({where})
+
+model = Model("cuda" if flag else "cpu")
+def run():
+    torch.ones(2, 3) + model.rows()
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "condition"),
+    [
+        ("self.device", "`self.device` (line 11)", "`self.device` is a GPU"),
+        ("'cuda'", "`'cuda'`", None),
+        ("'cuda' if torch.cuda.is_available() else 'cpu'", "the GPU", "a GPU is available"),
+    ],
+)
+def test_the_device_of_another_function_is_named_with_its_place(
+    where: str, text: str, condition: str | None, check: Check
+) -> None:
+    (found,) = check(MODEL.replace("{where}", where), {"SF602"})
+    assert found.message.endswith(f"`model.rows()` is on {text}")
+    assert (found.condition and found.condition.text) == condition

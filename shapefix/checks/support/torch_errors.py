@@ -276,7 +276,7 @@ def device_error(event: DeviceMismatch) -> ExpectedError | None:
     if space == "torch.nn" and name.startswith("Conv"):
         words = "Input type (...) and weight type (...) should be the same"
     elif space == "torch.nn" and name in _RECURRENT:
-        other = "parameter" if None in (event.here, event.there) else "hidden"
+        other = "parameter" if {event.here, event.there} <= {None, 0} else "hidden"
         words = f"Input and {other} tensors are not at the same device"
     elif event.function == "operator.getitem":
         words = "indices should be either on cpu or on the same device as the indexed tensor"
