@@ -62,7 +62,9 @@ def test_apply_repairs_and_says_what_remains(project: Project) -> None:
     assert ran.code == 1
     assert (folder / "train.py").read_text() == REPAIRED_VIEW
     assert (folder / "mix.py").read_text() == SWAPPED
-    assert ran.out.startswith("train.py: repaired 1 x SF101\nwarning[SF103]")
+    assert ran.out.startswith(
+        "train.py: repaired 1 x SF101\n    5: flat = shift.reshape(-1, 8)\nwarning[SF103]"
+    )
     left = "1 unsafe fix available (--unsafe-fixes). 1 warning remains.\n"
     assert ran.out.endswith(f"\n\nRepaired 1 finding in 1 file. {left}")
     again = shapefix("fix", "--apply").out
@@ -70,10 +72,21 @@ def test_apply_repairs_and_says_what_remains(project: Project) -> None:
     assert again.endswith(f"\n\nNo safe fixes. {left}")
 
 
+def test_the_list_of_new_lines_is_bounded(project: Project) -> None:
+    project(train=VIEW + 15 * "flat = shift.view(-1, 8)\n")
+    rows = shapefix("fix", "--apply").out.splitlines()
+    assert rows[0] == "train.py: repaired 16 x SF101"
+    assert rows[1].startswith("     5: flat = shift.reshape(-1, 8)")
+    assert rows[13] == "    and 4 lines more"
+
+
 def test_apply_exits_with_0_when_nothing_remains(project: Project) -> None:
     project(train=VIEW)
     ran = shapefix("fix", "--apply")
-    assert (ran.code, ran.out) == (0, "train.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
+    assert (ran.code, ran.out) == (
+        0,
+        "train.py: repaired 1 x SF101\n    5: flat = shift.reshape(-1, 8)\nRepaired 1 finding in 1 file.\n",
+    )
     ran = shapefix("fix", "--apply")
     assert (ran.code, ran.out) == (0, "All checks passed.\n")
 
@@ -113,7 +126,9 @@ def test_files_that_were_not_given_are_left_alone(project: Project) -> None:
 def test_a_finding_that_another_file_causes_is_repaired_where_it_is(project: Project) -> None:
     folder = project(model=MODEL, train=CALLER)
     ran = shapefix("fix", "--apply")
-    assert (ran.code, ran.out) == (0, "model.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
+    assert ran.code == 0
+    assert ran.out.startswith("model.py: repaired 1 x SF101\n")
+    assert ran.out.endswith("\nRepaired 1 finding in 1 file.\n")
     assert (folder / "model.py").read_text() == MODEL.replace("x.view", "x.reshape")
     assert (folder / "train.py").read_text() == CALLER
 
