@@ -62,9 +62,9 @@ def _around(source: _Source, edits: Sequence[Edit]) -> _Node | None:
         return statement
     for node in reversed(around):
         place = source.place(node)
-        # A new argument, unlike a new method, is not behind the call.
-        behind = first.content.startswith(",") and place[1] == start
-        if isinstance(node, ast.Call) and place != (start, end) and not behind:
+        # A new argument, unlike a new method, is inside of the call.
+        is_after = first.content.startswith(",") and place[1] == start
+        if isinstance(node, ast.Call) and place != (start, end) and not is_after:
             return node
     return statement
 

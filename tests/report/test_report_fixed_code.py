@@ -16,7 +16,7 @@ LONG = "extraordinarily_long_name_of_a_dataset_for_training"
 
 
 def fix_of(text: str, *changes: tuple[str, str], at_end: bool = False) -> Fix:
-    """Return the fix that replaces each first text with the second, or puts it behind it."""
+    """Return the fix that replaces each first text with the second, or puts it after it."""
     source = Source("train.py", text)
     spans = [source.at(old).end() if at_end else source.at(old) for old, _ in changes]
     edits = tuple(Edit(span, new) for span, (_, new) in zip(spans, changes, strict=True))
