@@ -102,7 +102,7 @@ class Cause:
 
 
 class Moment(StrEnum):
-    """The batch of a loop that is certain to raise an exception; UNKNOWN for any, or outside of loops."""
+    """The batch of a loop certain to raise an exception; UNKNOWN for any, or outside of loops."""
 
     UNKNOWN = ""
     FIRST_BATCH = "first batch"

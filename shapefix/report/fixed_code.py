@@ -99,7 +99,7 @@ class _Source:
     rows: Sequence[str]
 
     def around(self, start: _Position, end: _Position) -> list[_Node]:
-        """Return the statements and expressions that contain a stretch, outermost first."""
+        """Return the statements and expressions around a stretch, outermost first."""
         found: list[_Node] = []
         inner = next((child for child in _parts(self.tree) if self._contains(child, start, end)), None)
         while inner is not None:

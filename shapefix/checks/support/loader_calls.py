@@ -17,7 +17,7 @@ from shapefix.interpreter.values import BoundMethod, FunctionValue, Value
 
 
 def with_loader_calls(event: Event, found: Diagnostic, context: CheckContext) -> Diagnostic:
-    """Name the function that runs for each batch or sample in the calls to a finding.
+    """Name the function called for each batch or sample on the way to a finding.
 
     Its own call is in the library: the code has only the creation of the loader.
     """

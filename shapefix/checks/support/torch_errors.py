@@ -217,7 +217,7 @@ def _number(size: Size) -> int | str:
 
 
 def _of_target(error: SizeMismatch, sizes: bool) -> ExpectedError | None:
-    """Return the exception for an in-place operation that would have to grow its first operand."""
+    """Return the exception for an in-place operation on an operand of another size."""
     if error.other is None or {error.operand, error.other} != {0, 1}:
         return None
     own = error.have if error.operand == 0 else error.want
