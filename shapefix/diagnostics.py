@@ -102,16 +102,21 @@ class Cause:
     span: Span
 
 
+class Moment(StrEnum):
+    """The batch of a loop certain to raise an exception; UNKNOWN for any, or outside of loops."""
+
+    UNKNOWN = ""
+    FIRST_BATCH = "first batch"
+    LAST_BATCH = "last batch"
+
+
 @dataclass(frozen=True)
 class ExpectedError:
-    """The exception of the run: its type, and searchable words of its message.
-
-    at_first_batch is whether the first batch of a loop is certain to raise it.
-    """
+    """The exception of the run: its type, searchable words of its message, and the moment."""
 
     type: str
     message: str = ""
-    at_first_batch: bool = False
+    moment: Moment = Moment.UNKNOWN
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
@@ -137,7 +142,8 @@ class Import:
 class Fix:
     """Edits to apply together, with a one-sentence description.
 
-    unneeded are imports that go where nothing else in the file uses them.
+    unneeded are imports that go where nothing else in the file uses them. remark is a consequence that the
+    new code does not show.
     """
 
     applicability: Applicability
@@ -145,6 +151,7 @@ class Fix:
     edits: tuple[Edit, ...]
     imports: tuple[Import, ...] = ()
     unneeded: tuple[Import, ...] = ()
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,10 +196,14 @@ Predicate = Comparison | Combination
 
 @dataclass(frozen=True)
 class Condition:
-    """When a finding fails: a text, and a predicate if variables of the checked code decide it."""
+    """When a finding fails: a text, and a predicate if variables of the checked code decide it.
+
+    constant is whether it is the same for all batches of a run: it depends on the machine, or on an option.
+    """
 
     text: str
     predicate: Predicate | None = None
+    constant: bool = False
 
 
 class RunVerdict(StrEnum):

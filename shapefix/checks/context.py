@@ -11,12 +11,14 @@ import libcst as cst
 
 from shapefix.checks.support.conditions import combined, comparison, in_backticks, of_size
 from shapefix.diagnostics import Condition, Expression
+from shapefix.domains.batches import Collated
 from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.domains.training import TrainingEvent
 from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
+from shapefix.interpreter.values import Value
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.ops import Op
@@ -53,6 +55,11 @@ class CheckContext:
     def positions(self) -> dict[TrainingEvent, int]:
         """The position of each event among those of training loops."""
         return {event: position for position, event in enumerate(self.training)}
+
+    @cached_property
+    def collators(self) -> dict[cst.CSTNode, Value | None]:
+        """The collate function of each loader and trainer, by its creation; None for the default one."""
+        return {event.place.node: event.collator for event in self.events if isinstance(event, Collated)}
 
     @cached_property
     def in_loops(self) -> dict[Loop, list[TrainingEvent]]:

@@ -11,6 +11,7 @@ from typing import Any
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
 from shapefix.checks.support.demo_calls import only_shown
+from shapefix.checks.support.loader_calls import with_loader_calls
 from shapefix.diagnostics import (
     Cause,
     Condition,
@@ -18,6 +19,7 @@ from shapefix.diagnostics import (
     Evidence,
     ExpectedError,
     Fix,
+    Moment,
     Severity,
     Span,
     with_failure,
@@ -134,6 +136,17 @@ def findings(
         for check in wanted[type(event)]:
             for found in check(event, context):
                 found = under_defaults(event, only_shown(event, found))
-                first = found.condition is None and context.is_in_first_batch(event)
-                error = found.error and replace(found.error, at_first_batch=first)
-                yield replace(found, moment=moment, error=error)
+                found = with_loader_calls(event, found, context)
+                yield replace(found, moment=moment, error=_timed(found, event, context))
+
+
+def _timed(found: Diagnostic, event: Event, context: CheckContext) -> ExpectedError | None:
+    """Return the exception of a finding, with its moment if the first batch is certain to raise it."""
+    error, condition = found.error, found.condition
+    if (
+        error is None
+        or error.moment is not Moment.UNKNOWN
+        or (condition is not None and not condition.constant)
+    ):
+        return error
+    return replace(error, moment=Moment.FIRST_BATCH) if context.is_in_first_batch(event) else error

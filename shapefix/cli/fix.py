@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from shapefix.cli.check import format_of, report_notes, run_session, view_of, without_answers
 from shapefix.cli.exit_codes import exit_code
-from shapefix.cli.output import report_failures, report_rejected, report_unchanged, write, write_diff
+from shapefix.cli.output import counted, report_failures, report_rejected, report_unchanged, write, write_diff
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import echo_err
 from shapefix.diagnostics import Diagnostic, Failure
@@ -21,6 +22,10 @@ from shapefix.report.view import View, one_line
 if TYPE_CHECKING:
     from shapefix.engine.repairs import FileRepair
     from shapefix.report.formats import FindingFormat
+
+
+_MOST_ROWS = 12
+"""The largest number of listed lines of a repaired file."""
 
 
 def fix(request: CheckRequest) -> int:
@@ -72,6 +77,7 @@ def _apply(request: CheckRequest, session: CheckSession, view: View, output_form
             counts = Counter(finding.code for finding in repair.applied)
             what = ", ".join(f"{number} x {code}" for code, number in sorted(counts.items()))
             stream.write(f"{path}: repaired {what}\n")
+            stream.writelines(f"{row}\n" for row in _new_rows(repair.old.text, repair.new.text))
     remaining, failures = without_answers(session.findings()), session.failures()
     view = replace(view, unchecked=session.unchecked())
     write(output_format.render(remaining, failures, replace(view, quiet=True)))
@@ -80,6 +86,18 @@ def _apply(request: CheckRequest, session: CheckSession, view: View, output_form
     report_unchanged(session.outside(), view)
     report_notes(request, session, view, output_format)
     return exit_code(bool(remaining), bool(failures), request.exit_zero)
+
+
+def _new_rows(old: str, new: str) -> Iterator[str]:
+    """Yield the new code of a repaired text with its line numbers, at most that of some lines."""
+    before, after = old.splitlines(), new.splitlines()
+    changes = SequenceMatcher(None, before, after).get_opcodes()
+    rows = [row for kind, _, _, first, last in changes if kind != "equal" for row in range(first, last)]
+    digits = max((len(str(row + 1)) for row in rows), default=0)
+    for row in rows[:_MOST_ROWS]:
+        yield f"    {row + 1:>{digits}}: {one_line(after[row])}"
+    if len(rows) > _MOST_ROWS:
+        yield f"    and {counted(len(rows) - _MOST_ROWS, 'line')} more"
 
 
 def _fix_standard_input(

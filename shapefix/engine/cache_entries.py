@@ -24,6 +24,7 @@ from shapefix.diagnostics import (
     Failure,
     Fix,
     Import,
+    Moment,
     Predicate,
     Role,
     Severity,
@@ -123,13 +124,17 @@ def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
         diagnostic.message,
         _from_span(diagnostic.span),
         [[_from_span(each.span), each.message, each.role, each.label] for each in diagnostic.evidence],
-        diagnostic.condition and [diagnostic.condition.text, _from_predicate(diagnostic.condition.predicate)],
+        diagnostic.condition and _from_condition(diagnostic.condition),
         [_from_fix(each) for each in diagnostic.fixes],
         diagnostic.error and astuple(diagnostic.error),
         diagnostic.follows and [diagnostic.follows.code, _from_span(diagnostic.follows.span)],
         diagnostic.habit,
         diagnostic.moment,
     ]
+
+
+def _from_condition(condition: Condition) -> list[Any]:
+    return [condition.text, _from_predicate(condition.predicate), condition.constant]
 
 
 def _from_predicate(part: Predicate | Expression | None) -> Any:
@@ -164,6 +169,8 @@ def _from_fix(fix: Fix) -> list[Any]:
         fix.message,
         [[_from_span(edit.span), edit.content] for edit in fix.edits],
         [[each.module, each.name] for each in fix.imports],
+        [[each.module, each.name] for each in fix.unneeded],
+        fix.remark,
     ]
 
 
@@ -176,9 +183,9 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
         message,
         Span(*span),
         tuple(Evidence(Span(*at), step, Role(role), label) for at, step, role, label in evidence),
-        None if condition is None else Condition(condition[0], _to_predicate(condition[1])),
+        None if condition is None else Condition(condition[0], _to_predicate(condition[1]), condition[2]),
         tuple(_to_fix(each) for each in fixes),
-        error=error and ExpectedError(*error),
+        error=error and ExpectedError(error[0], error[1], Moment(error[2])),
         follows=follows and Cause(follows[0], Span(*follows[1])),
         habit=habit,
         moment=moment,
@@ -186,10 +193,12 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
 
 
 def _to_fix(content: list[Any]) -> Fix:
-    applicability, message, edits, imports = content
+    applicability, message, edits, imports, unneeded, remark = content
     return Fix(
         Applicability(applicability),
         message,
         tuple(Edit(Span(*at), written) for at, written in edits),
         tuple(Import(*each) for each in imports),
+        tuple(Import(*each) for each in unneeded),
+        remark,
     )

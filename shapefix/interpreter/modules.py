@@ -12,6 +12,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from shapefix.diagnostics import Span
+from shapefix.interpreter.joined_lines import on_one_line
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Result = TypeVar("Result")
@@ -86,7 +87,7 @@ class Module:
 
     def code(self, node: cst.CSTNode) -> str:
         """Source text of node, on one line."""
-        return " ".join(self.tree.code_for_node(node).split())
+        return on_one_line(self.tree.code_for_node(node))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import zip_longest
 
-from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role, Span
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError, Role, Span
 from shapefix.report.cells import width_of
 from shapefix.report.view import View, one_line
 
@@ -31,15 +31,15 @@ def essential_steps(finding: Diagnostic) -> list[Evidence]:
     failure = failures[-1] if failures else Evidence(finding.span, "", Role.FAILURE)
     words = failure.label or failure.message
     if finding.error is not None:
-        words = in_words(finding.error)
+        words = in_words(finding.error, finding.condition)
     return [*shown, Evidence(failure.span, words, Role.FAILURE)]
 
 
-def in_words(error: ExpectedError) -> str:
-    """Return `RuntimeError at the first batch: …`."""
-    if not error.at_first_batch:
-        return str(error)
-    return str(replace(error, type=f"{error.type} at the first batch"))
+def in_words(error: ExpectedError, condition: Condition | None) -> str:
+    """Return `RuntimeError at the first batch: …`, or `RuntimeError when `T` > 1: …`."""
+    moment = f" at the {error.moment}" if error.moment else ""
+    when = f" when {condition.text}" if condition is not None else ""
+    return str(replace(error, type=f"{error.type}{moment}{when}"))
 
 
 def breadcrumb(finding: Diagnostic, view: View, room: int) -> str:

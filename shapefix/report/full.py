@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, Role, RunVerdict, Span, in_run_order
 from shapefix.report.cells import wrapped
 from shapefix.report.essentials import MOST_LABELS, breadcrumb, essential_steps, in_words, short_place
+from shapefix.report.fixed_code import fixed_code
 from shapefix.report.folding import FoldedFinding, folded
 from shapefix.report.frame import Label, Line, frame
 from shapefix.report.paint import painter
@@ -68,11 +70,13 @@ def _entry(entry: FoldedFinding, view: View, sources: Callable[[str], str | None
         yield from frame(sources(path), here, gutter, view.width, dense=not view.verbose)
     if view.verbose:
         yield edge
-    for kind, style, text in _notes(entry, view, gutter):
+    for kind, style, text in _notes(entry, labels, replace(view, sources=sources), gutter):
         yield from _note(kind, style, one_line(text), gutter, view.width)
 
 
-def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str, str, str]]:
+def _notes(
+    entry: FoldedFinding, labels: Sequence[Label], view: View, gutter: int
+) -> Iterator[tuple[str, str, str]]:
     """Yield the kind, style and text of each line below the frames."""
     finding = entry.first
     if not view.verbose:
@@ -82,7 +86,7 @@ def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str,
             yield f"{way} {found}", "code", ""
     if finding.unused:
         yield "unused code", "note", f"nothing in the project uses {_in_backticks(finding.unused)}"
-    if finding.condition is not None:
+    if finding.condition is not None and finding.error is None:
         yield "fails when", "note", finding.condition.text
     if finding.confirmation is not None:
         left = "left " if finding.confirmation.verdict is RunVerdict.OPEN else ""
@@ -92,7 +96,7 @@ def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str,
     if not finding.fixes and not finding.is_answer and view.verbose:
         yield "no automatic fix", "gutter", ""
     for number, fix in enumerate(finding.fixes):
-        yield f"{'or' if number else 'fix'} ({_kind(fix)})", "fix", fix.message
+        yield f"{'or' if number else 'fix'} ({_kind(fix)})", "fix", _repair(fix, finding, labels, view)
     if entry.alike:
         number = len(entry.alike)
         yield f"and {number} more place{'s' if number > 1 else ''}", "note", _places(entry, view)
@@ -132,7 +136,7 @@ def _every_label(finding: Diagnostic) -> list[Label]:
     if len(steps) > 1:
         steps = [(span, f"{number}. {text}") for number, (span, text) in enumerate(steps, start=1)]
     if finding.error is not None:
-        steps.append((finding.failing, in_words(finding.error)))
+        steps.append((finding.failing, in_words(finding.error, finding.condition)))
     return _with_primary(finding, steps)
 
 
@@ -145,6 +149,21 @@ def _with_primary(finding: Diagnostic, steps: Sequence[tuple[Span, str]]) -> lis
     if not any(label.primary for label in labels):
         labels.insert(0, Label(finding.span, "", severity, True))
     return labels
+
+
+def _repair(fix: Fix, finding: Diagnostic, labels: Sequence[Label], view: View) -> str:
+    """Return the new code of a short repair, with its line unless a label is there; else its message."""
+    text = view.sources(fix.edits[0].span.path) if fix.edits else None
+    fixed = None
+    if text is not None and fix.applicability is not Applicability.DISPLAY:
+        fixed = fixed_code(fix, text)
+    if fixed is None:
+        return fix.message
+    place = fix.edits[0].span
+    at = ""
+    if fixed.inserted or all((place.path, place.row) != (each.span.path, each.span.row) for each in labels):
+        at = f" {fixed.inserted or 'at'} {short_place(place, finding.span, view)}"
+    return f"{fixed.code}{at}{fix.remark and f'; {fix.remark}'}"
 
 
 def _kind(fix: Fix) -> str:

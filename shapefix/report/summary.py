@@ -19,10 +19,8 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
         counted = [finding for finding in findings if not finding.is_answer]
         sentences.append(f"Found {_severities(counted)}{_confirmed(findings)}.")
     failed = len({failure.path for failure in failures})
-    if failed and (sentences or view.coverage is None):
-        sentences.append(f"{_count(failed, 'file')} could not be checked.")
-    elif failed and view.coverage is not None:
-        sentences.append(f"{_count(view.coverage.files, 'file')} checked, {_count(failed, 'error')}.")
+    if failed:
+        sentences.append(_failed(failed, view, alone=not sentences))
     if refuted:
         sentences.append(f"{_count(refuted, 'finding')} refuted by the run.")
     if not sentences:
@@ -60,10 +58,17 @@ def fix_summary(
         sentences.append(f"{_severities(remaining)} {'remains' if len(remaining) == 1 else 'remain'}.")
     failed = len({failure.path for failure in failures})
     if failed:
-        sentences.append(f"{_count(failed, 'file')} could not be checked or repaired.")
+        sentences.append(_failed(failed, view, alone=not sentences, also=" or repaired"))
     if not sentences:
         sentences.append(nothing_checked(view) or "All checks passed.")
     return " ".join([*sentences, *_skipped(view)])
+
+
+def _failed(number: int, view: View, alone: bool, also: str = "") -> str:
+    """Count the files without a result; alone is whether nothing is reported about the others."""
+    if alone and view.coverage is not None:
+        return f"{_count(view.coverage.files, 'file')} checked, {_count(number, 'error')}."
+    return f"{_count(number, 'file')} could not be checked{also}."
 
 
 def _no_repair(remaining: Sequence[Diagnostic], view: View) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from checking import Check
 
-from shapefix.diagnostics import Diagnostic, Role
+from shapefix.diagnostics import Diagnostic, Moment, Role
 
 LAYERS = """\
 import torch
@@ -57,13 +57,13 @@ def test_a_layer_on_its_own_is_reported_where_it_is_called(check: Check) -> None
 def test_the_first_batch_raises_if_nothing_may_skip_it(check: Check, body: str, first: bool) -> None:
     (found,) = check(f"from flags import flag\n{LAYERS}for (x,) in loader:\n{body}\n", ["SF502"])
     assert found.error is not None
-    assert found.error.at_first_batch is first
+    assert found.error.moment is (Moment.FIRST_BATCH if first else Moment.UNKNOWN)
 
 
 def test_outside_of_a_loop_over_batches_there_is_no_first_batch(check: Check) -> None:
     (found,) = check(LAYERS + "for _ in range(3):\n    net(torch.rand(4, 8))\n", ["SF502"])
     assert found.error is not None
-    assert not found.error.at_first_batch
+    assert found.error.moment is Moment.UNKNOWN
 
 
 def test_sizes_are_those_of_a_full_batch_and_of_the_defaults(check: Check) -> None:
@@ -117,3 +117,59 @@ shared(torch.rand(2, 3, 4), "a long argument", "and another one")
 """
     (found,) = check(code, ["SF101"])
     assert [step.label for step in found.calls] == ["shared(…)"]
+
+
+COLLATED = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return {item}
+
+def collate(rows):
+    x = torch.stack(rows)
+    return {batch}
+
+class Collator:
+    def __call__(self, rows):
+        return collate(rows)
+
+    def together(self, rows):
+        return collate(rows)
+
+for x in DataLoader(Rows(), batch_size=4, collate_fn={collator}):
+    pass
+"""
+ITEM, BATCH = "torch.zeros(3, 2)", "torch.stack(rows)"
+
+
+@pytest.mark.parametrize(
+    ("item", "batch", "collator", "way"),
+    [
+        (ITEM, "x.view(5, 7)", "collate", ["collate called for each batch of DataLoader(…)"]),
+        (
+            ITEM,
+            "x.view(5, 7)",
+            "Collator()",
+            ["Collator.__call__ called for each batch of DataLoader(…)", "collate(rows)"],
+        ),
+        (
+            ITEM,
+            "x.view(5, 7)",
+            "Collator().together",
+            ["Collator.together called for each batch of DataLoader(…)", "collate(rows)"],
+        ),
+        (f"{ITEM}.view(5)", BATCH, "None", ["Rows.__getitem__ called for each sample of DataLoader(…)"]),
+        (f"{ITEM}.view(5)", BATCH, "collate", ["Rows.__getitem__ called for each sample of DataLoader(…)"]),
+    ],
+)
+def test_a_function_that_the_loader_calls_is_named(
+    check: Check, item: str, batch: str, collator: str, way: list[str]
+) -> None:
+    code = COLLATED.replace("{item}", item).replace("{batch}", batch).replace("{collator}", collator)
+    (found,) = check(code, ["SF507"])
+    assert [step.label for step in found.calls] == way

@@ -177,4 +177,4 @@ nn.Linear(args.vocab_size, 8)(rows)
     (fix,) = found.fixes
     assert fix.applicability is Applicability.DISPLAY
     assert "`--vocab-size 400`" in fix.message
-    assert found.condition == Condition("with the default --vocab-size 271")
+    assert found.condition == Condition("`--vocab-size` is 271, its default", constant=True)

@@ -21,7 +21,7 @@ MISFITS = {
     "nn.Unflatten(-1, (3, 5))(x)": "a size of 16 is not 3 * 5 = 15",
     "nn.Sequential(nn.ReLU(), nn.Unflatten(1, (2, 4)))(x)": "the input of `nn.Unflatten(1, (2, 4))` is",
     "x.split([5, 6], dim=1)": "its size 16 in dimension 1 is not 5 + 6",
-    "torch.cat([x, x], dim=2)": "`x` is f32[4, 16], but dimension 2 is out of range",
+    "torch.cat([x, x], dim=2)": "`x` is f32[4, 16], but it has no dimension 2",
     "torch.cdist(x, torch.randn(5, 11))": "their last sizes, 16 and 11, differ",
     "F.cosine_similarity(x.unsqueeze(1), torch.randn(5, 11), dim=-1)": "cannot be broadcast with 11",
     "F.pairwise_distance(x, torch.randn(3, 16))": "cannot be broadcast",

@@ -7,6 +7,8 @@ import re
 import pytest
 from checking import Check
 
+from shapefix.diagnostics import Role
+
 HEAD = "import torch\nfrom torch import nn\n\n"
 LAYERS = [
     ("nn.Linear(3, 4)", "2, 5"),
@@ -78,6 +80,50 @@ OPERATIONS = [
     "torch.nn.functional.cross_entropy(torch.randn(3, 4), torch.zeros(3, dtype=torch.int32))",
     "torch.ones(2, 3) @ torch.ones(3, 4).double()",
     "torch.mm(torch.ones(2, 3), torch.ones(3, 4).long())",
+    "torch.ones(2, 3) @ torch.ones(3).double()",
+    "nn.BCELoss()(torch.rand(3), torch.zeros(3, dtype=torch.long))",
+    "nn.BCEWithLogitsLoss()(torch.rand(3), torch.zeros(3, dtype=torch.long))",
+    "torch.mm(torch.ones(2, 3, 4), torch.ones(4, 4))",
+    "torch.mm(torch.ones(2, 3), torch.ones(3, 4, 4))",
+    "torch.bmm(torch.ones(3, 4), torch.ones(3, 4, 4))",
+    "torch.bmm(torch.ones(2, 3, 4), torch.ones(4, 4))",
+    "torch.dot(torch.ones(3, 4), torch.ones(3, 4))",
+    "torch.dot(torch.ones(3), torch.ones(4))",
+    "torch.einsum('bid,bjd->bij', torch.ones(2, 3, 4), torch.ones(2, 3, 5))",
+    "torch.ones(2, 3)[:, 5]",
+    "torch.ones(2, 3)[-4]",
+    "torch.ones(2, 3).permute(0, 2, 1)",
+    "torch.ones(2, 3, 4).permute(0, 1)",
+    "torch.ones(2, 3).transpose(1, 2)",
+    "torch.ones(2, 3).sum(3)",
+    "torch.ones(2, 3).split([1, 4], 1)",
+    "torch.ones(2, 3).expand(4, 3)",
+    "torch.ones(2, 3).masked_fill(torch.ones(2, dtype=torch.bool), 0)",
+    "torch.ones(2, 3, 4).gather(-1, torch.ones(2, 3, dtype=torch.long))",
+    "x = torch.ones(2, 1)\nx += torch.ones(2, 5)",
+    "x = torch.ones(2, 3)\nx += torch.ones(2, 5)",
+    "torch.ones(2, 1).add_(torch.ones(2, 5))",
+    "torch.ones(2, 3).mul_(torch.ones(2, 5))",
+    "x = torch.ones(16, 5)\nx[:8] = torch.ones(8, 4)",
+    "b, t, c = torch.ones(2, 3, 4, 5).shape",
+    "b, t, c = torch.ones(2, 3).shape",
+    "b, t, c = torch.ones(2, 3).size()",
+    "q, k, v = torch.ones(2, 4).chunk(2, dim=1)",
+    "torch.nn.functional.max_pool2d(torch.ones(1, 3, 3, 3), 4)",
+    "torch.nn.functional.avg_pool2d(torch.ones(1, 3, 3, 3), 4)",
+    "torch.nn.functional.conv2d(torch.ones(1, 3, 3, 3), torch.ones(4, 3, 5, 5))",
+    "nn.PixelShuffle(2)(torch.ones(1, 6, 8, 8))",
+    "nn.GroupNorm(32, 100)",
+    "nn.Conv2d(3, 12, 3, groups=2)",
+    "nn.Conv2d(4, 5, 3, groups=2)",
+    "nn.CrossEntropyLoss()(torch.randn(4, 12, 9), torch.zeros(4, 12, dtype=torch.long))",
+    "nn.CrossEntropyLoss()(torch.randn(2, 21, 8, 8), torch.zeros(2, 1, 8, 8, dtype=torch.long))",
+    "torch.nn.utils.rnn.pad_sequence([torch.ones(3, 4), torch.ones(2, 5)])",
+    "nn.LSTM(3, 4)(torch.ones(2, 2, 3), (torch.zeros(1, 5, 4), torch.zeros(1, 5, 4)))",
+    "nn.LSTM(3, 4)(torch.ones(2, 2, 3), (torch.zeros(1, 2, 4), torch.zeros(1, 5, 4)))",
+    "nn.LSTM(3, 4)(torch.ones(2, 2, 3), (torch.zeros(2, 4), torch.zeros(2, 4)))",
+    "nn.GRU(3, 4)(torch.ones(2, 2, 3), torch.zeros(1, 5, 4))",
+    "nn.GRU(3, 4)(torch.ones(2, 2, 3), torch.zeros(1, 4))",
 ]
 
 
@@ -131,6 +177,21 @@ def test_the_words_of_numpy(function: str, rows: str) -> None:
 
     error = numpy_error(function)
     assert raised(f"import numpy as np\n{function}({rows})").startswith(str(error))
+
+
+def test_the_words_of_an_embedding_for_a_masked_id(check: Check) -> None:
+    code = """\
+def collate(features):
+    batch = tokenizer.pad(features, return_tensors="pt")
+    input_ids = batch["input_ids"]
+    labels = input_ids.view(-1)
+    labels[labels == 0] = -100
+    return {"input_ids": input_ids, "labels": labels}
+"""
+    (found,) = check(code, {"SF202"})
+    (failure,) = [step for step in found.evidence if step.role is Role.FAILURE]
+    real = raised("import torch\ntorch.nn.Embedding(3, 4)(torch.tensor([-100]))")
+    assert failure.label.endswith(f"an embedding raises {real}")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, combinations
@@ -61,7 +62,9 @@ def test_apply_repairs_and_says_what_remains(project: Project) -> None:
     assert ran.code == 1
     assert (folder / "train.py").read_text() == REPAIRED_VIEW
     assert (folder / "mix.py").read_text() == SWAPPED
-    assert ran.out.startswith("train.py: repaired 1 x SF101\nwarning[SF103]")
+    assert ran.out.startswith(
+        "train.py: repaired 1 x SF101\n    5: flat = shift.reshape(-1, 8)\nwarning[SF103]"
+    )
     left = "1 unsafe fix available (--unsafe-fixes). 1 warning remains.\n"
     assert ran.out.endswith(f"\n\nRepaired 1 finding in 1 file. {left}")
     again = shapefix("fix", "--apply").out
@@ -69,10 +72,21 @@ def test_apply_repairs_and_says_what_remains(project: Project) -> None:
     assert again.endswith(f"\n\nNo safe fixes. {left}")
 
 
+def test_the_list_of_new_lines_is_bounded(project: Project) -> None:
+    project(train=VIEW + 15 * "flat = shift.view(-1, 8)\n")
+    rows = shapefix("fix", "--apply").out.splitlines()
+    assert rows[0] == "train.py: repaired 16 x SF101"
+    assert rows[1].startswith("     5: flat = shift.reshape(-1, 8)")
+    assert rows[13] == "    and 4 lines more"
+
+
 def test_apply_exits_with_0_when_nothing_remains(project: Project) -> None:
     project(train=VIEW)
     ran = shapefix("fix", "--apply")
-    assert (ran.code, ran.out) == (0, "train.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
+    assert (ran.code, ran.out) == (
+        0,
+        "train.py: repaired 1 x SF101\n    5: flat = shift.reshape(-1, 8)\nRepaired 1 finding in 1 file.\n",
+    )
     ran = shapefix("fix", "--apply")
     assert (ran.code, ran.out) == (0, "All checks passed.\n")
 
@@ -112,7 +126,9 @@ def test_files_that_were_not_given_are_left_alone(project: Project) -> None:
 def test_a_finding_that_another_file_causes_is_repaired_where_it_is(project: Project) -> None:
     folder = project(model=MODEL, train=CALLER)
     ran = shapefix("fix", "--apply")
-    assert (ran.code, ran.out) == (0, "model.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
+    assert ran.code == 0
+    assert ran.out.startswith("model.py: repaired 1 x SF101\n")
+    assert ran.out.endswith("\nRepaired 1 finding in 1 file.\n")
     assert (folder / "model.py").read_text() == MODEL.replace("x.view", "x.reshape")
     assert (folder / "train.py").read_text() == CALLER
 
@@ -304,3 +320,30 @@ def test_links_out_of_the_tree_are_not_checked_and_not_written(
     assert shapefix("fix", "--apply", "link.py").code == 0
     assert target.read_text() == REPAIRED_VIEW
     assert (folder / "link.py").is_symlink()
+
+
+@pytest.mark.parametrize("unsafe", [[], ["--unsafe-fixes"]], ids=["safe", "unsafe"])
+@pytest.mark.parametrize("selected", [["--select", "SF101"], ["--select", "SF103"], ["--ignore", "SF101"]])
+@pytest.mark.parametrize("names", [["both"], ["view", "swapped", "broken"]])
+def test_check_counts_what_fix_would_repair(
+    project: Project, names: list[str], selected: list[str], unsafe: list[str]
+) -> None:
+    texts = {"view": VIEW, "swapped": SWAPPED, "both": VIEW + SWAPPED, "broken": "def f(:\n"}
+    project(**{name: texts[name] for name in names})
+    checked, fixed = shapefix("check", *selected, *unsafe), shapefix("fix", *selected, *unsafe)
+    assert checked.code == fixed.code
+    words = " ".join(checked.out.split())
+    (found,) = re.findall(r"(\d+) fixable with `shapefix fix(?: --unsafe-fixes)?`", words) or ["0"]
+    needs_option = "`shapefix fix --unsafe-fixes`" in words and not unsafe
+    more = re.findall(r"\((\d+) more with --unsafe-fixes\)", words) or ["0"]
+    safe, others = ("0", found) if needs_option else (found, more[0])
+    assert re.findall(r"Would repair (\d+) finding", fixed.err) == [safe] * (safe != "0")
+    assert re.findall(r"(\d+) unsafe fix", fixed.err) == [others] * (others != "0")
+
+
+def test_a_file_that_cannot_be_parsed_is_counted_as_by_check(project: Project) -> None:
+    project(broken="def f(:\n", clean=CLEAN)
+    checked, fixed = shapefix("check"), shapefix("fix")
+    assert (checked.code, fixed.code) == (2, 2)
+    assert checked.out.endswith("\n1 file checked, 1 error.\n")
+    assert fixed.err.endswith("\n1 file checked, 1 error.\n")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
+import mmap
+import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 from checking import Check
 
 PRETENDED = Path(__file__).resolve().parents[1] / "rules" / "pretended_gpu.py"
@@ -132,19 +135,85 @@ def errors_of(programs: tuple[str, ...]) -> list[list[str]]:
 
 
 @functools.cache
-def refused() -> list[bool]:
-    """Whether torch refuses each operation for its devices."""
+def refusals() -> list[list[str]]:
+    """The exceptions of torch that refuse each operation for its devices."""
     messages = errors_of(tuple(HEAD + operation for operation in OPERATIONS))
     told = ("same device", "Could not run 'aten::empty_strided' with arguments from the 'CUDA' backend")
     assert all(any(part in message for part in told) for found in messages for message in found), messages
-    return [bool(found) for found in messages]
+    return messages
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=OPERATIONS)
 def test_what_torch_refuses_is_found_and_nothing_else(number: int, check: Check) -> None:
     text = f"{HEAD}y = {OPERATIONS[number]}\n"
-    assert bool(check(text, {"SF602"})) == refused()[number]
+    found = check(text, {"SF602"})
+    assert bool(found) == bool(refusals()[number])
+    # The pretended GPU runs recurrent layers and some products without their own check of the devices.
+    if found and "LSTM" not in OPERATIONS[number] and "aten::" not in refusals()[number][0]:
+        assert found[0].error is not None
+        assert found[0].error.message in refusals()[number][0]
+
+
+ON_GPU = [
+    "nn.Conv2d(3, 4, 3).cuda()(torch.ones(2, 3, 8, 8))",
+    "nn.Conv1d(3, 4, 3)(torch.ones(2, 3, 8).cuda())",
+    "nn.ConvTranspose2d(3, 4, 3, bias=False).cuda()(torch.ones(2, 3, 8, 8))",
+    "nn.LSTM(3, 4).cuda()(torch.ones(2, 2, 3))",
+    "nn.GRU(3, 4).cuda()(torch.ones(2, 2, 3).cuda(), torch.zeros(1, 2, 4))",
+]
+"""Layers that check the devices of their input themselves: a pretended GPU does not."""
+
+
+@pytest.mark.parametrize("layer", ON_GPU)
+def test_the_words_of_layers_with_a_check_of_their_own(layer: str, check: Check) -> None:
+    """Look for the words in torch's library; on a GPU, also in the exception."""
+    (found,) = check(f"{HEAD}{layer}\n", {"SF602"})
+    assert found.error is not None
+    library = next((Path(torch.__file__).parent / "lib").glob("*torch_cpu.*"))
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as words:
+        # The library has the message in parts: names and types are put between them.
+        for part in re.split(r"\.\.\.|\bparameter\b|\bhidden\b", found.error.message):
+            assert words.find(part.encode()) > 0
+    if torch.cuda.is_available():
+        pattern = ".*".join(map(re.escape, found.error.message.split("...")))
+        with pytest.raises(RuntimeError, match=pattern):
+            exec(f"{HEAD}{layer}\n", {})
+
+
+MODEL = """\
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        self.device = device
+        self.linear = nn.Linear(3, 2).to({where})
+
+    def rows(self):
+        return torch.ones(2, 3).to({where})
+
+model = Model("cuda" if flag else "cpu")
+def run():
+    torch.ones(2, 3) + model.rows()
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "condition"),
+    [
+        ("self.device", "`self.device` (line 11)", "`self.device` is a GPU"),
+        ("'cuda'", "`'cuda'`", None),
+        ("'cuda' if torch.cuda.is_available() else 'cpu'", "the GPU", "a GPU is available"),
+    ],
+)
+def test_the_device_of_another_function_is_named_with_its_place(
+    where: str, text: str, condition: str | None, check: Check
+) -> None:
+    (found,) = check(MODEL.replace("{where}", where), {"SF602"})
+    assert found.message.endswith(f"`model.rows()` is on {text}")
+    assert (found.condition and found.condition.text) == condition
 
 
 @pytest.mark.slow

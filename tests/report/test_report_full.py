@@ -53,7 +53,7 @@ error[SF101] view-across-stride-gap: `shift.view(-1, V)` merges dimensions 0 and
    |                            ^^^^^^^^^^^^^^^^^ 2. merged here: needs stride (T - 1)*V, has T*V
    |
    = fails when: the batch holds more than one sequence
-   = fix (safe): use `.reshape`
+   = fix (safe): shift.reshape(-1, V)
    = view-across-stride-gap: `shapefix explain SF101`
 
 Found 1 error. 1 fixable with `shapefix fix`.
@@ -95,7 +95,7 @@ error[SF101] view-across-stride-gap: `shift.view(-1, V)`
    |         2. merged here: needs stride (T - 1)*V, has T*V
    |
    = fails when: the batch holds more than one sequence
-   = fix (safe): use `.reshape`
+   = fix (safe): shift.reshape(-1, V)
    = view-across-stride-gap: `shapefix explain SF101`
 
 error[SF101] view-across-stride-gap: `labels[:,
@@ -254,7 +254,7 @@ def test_without_its_source_a_finding_still_tells_its_steps() -> None:
 
 def test_a_finding_can_have_several_fixes_or_none() -> None:
     by_hand = Fix(Applicability.DISPLAY, "call `.contiguous()` where it is made", ())
-    assert "   = fix (unsafe): assign it to `count`\n" in shown(THROWN_AWAY)
+    assert "   = fix (unsafe): count = count.float()\n" in shown(THROWN_AWAY)
     both = shown(replace(THROWN_AWAY, fixes=(*THROWN_AWAY.fixes, by_hand)))
     assert "   = or (by hand): call `.contiguous()` where it is made\n" in both
     assert "   = no automatic fix\n" in shown(replace(THROWN_AWAY, fixes=()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from findings import LABELS, STRIDED, Source, sources, text_of
 
 from shapefix.diagnostics import (
@@ -13,6 +14,7 @@ from shapefix.diagnostics import (
     Diagnostic,
     Evidence,
     ExpectedError,
+    Moment,
     Role,
     RunVerdict,
     Severity,
@@ -63,7 +65,7 @@ MISMATCH = Diagnostic(
         ),
         Evidence(NET.at("self.fc1(x)"), "last size is 1568, 2048 is expected", Role.FAILURE),
     ),
-    error=ExpectedError("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", at_first_batch=True),
+    error=ExpectedError("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", Moment.FIRST_BATCH),
 )
 
 
@@ -216,8 +218,31 @@ def test_errors_come_first_in_the_order_of_the_run() -> None:
     assert in_run_order([other, warning, late, early]) == [early, late, warning, other]
 
 
-def test_the_condition_and_the_folded_places_are_notes() -> None:
-    rows = shown(replace(MISMATCH, condition=Condition("T > 1"))).splitlines()
+@pytest.mark.parametrize(
+    ("moment", "condition", "words"),
+    [
+        (Moment.FIRST_BATCH, None, "RuntimeError at the first batch: mat1"),
+        (Moment.LAST_BATCH, None, "RuntimeError at the last batch: mat1"),
+        (Moment.UNKNOWN, None, "RuntimeError: mat1"),
+        (Moment.UNKNOWN, Condition("`T` > 1"), "RuntimeError when `T` > 1: mat1"),
+        (
+            Moment.FIRST_BATCH,
+            Condition("`device` is a GPU", constant=True),
+            "RuntimeError at the first batch when `device` is a GPU: mat1",
+        ),
+    ],
+)
+def test_the_failure_says_when_it_raises(moment: Moment, condition: Condition | None, words: str) -> None:
+    assert MISMATCH.error is not None
+    report = shown(
+        replace(MISMATCH, condition=condition, error=replace(MISMATCH.error, moment=moment)), width=200
+    )
+    assert f"^^^^ {words} and mat2" in report
+    assert "fails when" not in report
+
+
+def test_without_an_exception_the_condition_is_a_note_and_so_are_the_folded_places() -> None:
+    rows = shown(replace(MISMATCH, condition=Condition("T > 1"), error=None)).splitlines()
     assert [row.strip() for row in rows if " = " in row and "|" not in row] == [
         "= reached from net(images) at line 13",
         "= fails when: T > 1",

@@ -13,6 +13,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
 from shapefix.engine.analysis import AnalysisResult, FileAnalyzer
 from shapefix.engine.merge import unique
 from shapefix.repair.fixpoint import repair
+from shapefix.report.fixed_code import fixed_code
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 
@@ -66,6 +67,17 @@ def test_the_repair_gives_the_text_on_the_page(example: Example, tmp_path: Path)
 
     repaired = repair(example.text, lambda text: shown(analysed(text, tmp_path).diagnostics, own), may)
     assert repaired.text == example.fixed.text
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.fixed], ids=str)
+def test_the_shown_code_of_a_repair_is_in_the_repaired_text(example: Example, tmp_path: Path) -> None:
+    assert example.fixed is not None
+    allowed = {Applicability.SAFE, Applicability.UNSAFE} if example.fixed.unsafe else {Applicability.SAFE}
+    for found in shown(analysed(example.text, tmp_path).diagnostics, front_matter(example.page)["code"]):
+        fixed = fixed_code(found.fix, example.text) if found.fix is not None else None
+        if found.fix is not None and found.fix.applicability in allowed and fixed is not None:
+            parts = fixed.code.split("…")
+            assert all(part.strip(", )") in example.fixed.text for part in parts)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)

@@ -136,5 +136,6 @@ def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str)
             "pad the rows with 0, if 0 is not a valid token",
             (rewrites.appended(module, call, code),),
             (Import("torch.nn.utils.rnn", "pad_sequence"),),
+            remark="if 0 is not a valid token",
         )
     ]

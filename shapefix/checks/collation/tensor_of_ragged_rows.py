@@ -128,6 +128,7 @@ def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, context:
             f"pad the rows with {value}" if certain else "pad the rows with 0, if 0 is not a valid token",
             (Edit(event.place.span, content),),
             (Import("torch.nn.utils.rnn", "pad_sequence"),),
+            remark="" if certain else "if 0 is not a valid token",
         )
     ]
 

@@ -19,8 +19,9 @@ from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line, holds, nodes
+from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Edit, Evidence, Fix, Role, Span
 from shapefix.domains.devices import FORWARD, DeviceMismatch
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
 from shapefix.interpreter.values import LibraryObject
@@ -46,10 +47,11 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         yield rule.diagnostic(
             made.span,
             f"`{abbreviate(made.code)}` is always created on the CPU, even if the model is on a GPU",
-            condition=Condition("the module is on a GPU"),
+            error=device_error(event),
+            condition=Condition("the module is on a GPU", constant=True),
             evidence=[
                 *call_trace(event),
-                Evidence(event.place.span, f"combined with {_combined_with(event)} here"),
+                Evidence(event.place.span, f"combined with {_combined_with(event)} here", Role.FAILURE),
             ],
             fixes=_with_device(event, made),
             follows=next((Cause("SF601", lost.place.span) for lost in lost_moves(event, context)), None),
@@ -62,10 +64,11 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
     yield rule.diagnostic(
         made.module.span(assign),
         f"`{name}` is not a buffer: it stays on the CPU when the model moves to a GPU",
-        condition=Condition("the module is on a GPU"),
+        error=device_error(event),
+        condition=Condition("the module is on a GPU", constant=True),
         evidence=[
             *call_trace(event),
-            Evidence(event.place.span, f"combined with {_combined_with(event)} here"),
+            Evidence(event.place.span, f"combined with {_combined_with(event)} here", Role.FAILURE),
         ],
         fixes=_as_buffer(made, assign, name),
     )

@@ -21,8 +21,9 @@ from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
+from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
@@ -34,26 +35,35 @@ from shapefix.tensors.ops import Op
 def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
         return
-    where = _text(event.other)
+    where = _text(event.other, event.place)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
     lost = lost_moves(event, context)
     reason = f"{left} {_is(event.here)} on the CPU, and {elsewhere} {_is(event.there)} on {where}"
     yield rule.diagnostic(
         seen.span,
-        f"`{abbreviate(seen.code)}`: {reason}",
-        condition=Condition(f"{where} is a GPU") if event.other.kind is DeviceKind.CHOSEN else None,
+        f"`{abbreviate(event.place.code)}`: {reason}",
+        error=device_error(event),
+        condition=_on_a_gpu(event.other),
         evidence=[
             *call_trace(event),
             *_came(event.cpu, "on the CPU since this line"),
-            *_came(event.other, f"moved to {where} here"),
+            *_came(event.other, f"{_how(event.other)} {_text(event.other)} here"),
             *(Evidence(each.place.span, "result unused here") for each in lost),
-            Evidence(event.place.span, f"combined here: {reason}"),
+            Evidence(event.place.span, f"combined here: {reason}", Role.FAILURE),
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
         follows=Cause("SF601", lost[0].place.span) if lost else None,
         habit=_mistake(event),
     )
+
+
+def _on_a_gpu(device: Device) -> Condition | None:
+    if device.kind is not DeviceKind.CHOSEN:
+        return None
+    where = _text(device)
+    text = "a GPU is available" if where == _AVAILABLE else f"{where} is a GPU"
+    return Condition(text, constant=True)
 
 
 def _kept(lost: Discarded) -> list[Fix]:
@@ -94,11 +104,46 @@ def device_code(device: Device) -> cst.BaseExpression | None:
     return first.value if first is not None and first.keyword is None and not first.star else None
 
 
-def _text(device: Device) -> str:
+_AVAILABLE = "the GPU"
+
+
+def _how(device: Device) -> str:
+    """Return whether the code moves to a device, or creates there."""
+    node = device.place.node if device.place is not None else None
+    method = node.func if isinstance(node, cst.Call) else None
+    moves = isinstance(method, cst.Attribute) and method.attr.value in ("to", "cuda")
+    return "moved to" if moves else "created on"
+
+
+def _text(device: Device, seen_from: Place | None = None) -> str:
+    """Return the code of a device, with its place if its names are those of another function or file."""
     node = device_code(device)
-    if node is not None and device.place is not None:
-        return f"`{abbreviate(device.place.module.code(node))}`"
-    return f"`{device.name}`" if device.name else "a GPU"
+    if node is None or device.place is None:
+        return f"`{device.name}`" if device.name else "a GPU"
+    if isinstance(node, cst.IfExp) and isinstance(node.test, cst.Call):
+        if dotted_name(node.test.func) == "torch.cuda.is_available":
+            return _AVAILABLE
+    text = f"`{abbreviate(device.place.module.code(node))}`"
+    if seen_from is None or isinstance(node, cst.SimpleString) or _is_visible(node, device.place, seen_from):
+        return text
+    return f"{text} ({rewrites.line_of(device.place, seen_from.module)})"
+
+
+def _is_visible(node: cst.BaseExpression, there: Place, here: Place) -> bool:
+    """Whether an expression means the same at another place of the file."""
+    if there.module is not here.module:
+        return False
+    if enclosing_function(there) is enclosing_function(here):
+        return True
+    root = dotted_name(node).partition(".")[0]
+    if root == "self":
+        return _class_around(there) is _class_around(here)
+    return bool(root) and not _is_local(there, root)
+
+
+def _class_around(place: Place) -> cst.ClassDef | None:
+    around = reversed(enclosing(place.module, place.node))
+    return next((node for node in around if isinstance(node, cst.ClassDef)), None)
 
 
 def place_seen(event: DeviceMismatch) -> Place:

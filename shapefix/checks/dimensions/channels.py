@@ -21,7 +21,7 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
-from shapefix.checks.support.torch_errors import layer_error
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -59,7 +59,7 @@ def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
     yield rule.diagnostic(
         edited_place(event).span,
         message,
-        error=layer_error(event, context),
+        error=torch_error(event, context),
         evidence=[
             *layer_trace(event, context),
             Evidence(event.place.span, _last_step(event, context), Role.FAILURE),
@@ -72,7 +72,7 @@ def _message(event: OpRejected, context: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     if isinstance(error, NotDivisible) and not event.operands:
         given, groups = f"{error.what}={context.text(error.have)}", f"groups={context.text(error.by)}"
-        return f"`{layer}` raises ValueError: {given} is not divisible by {groups}"
+        return f"`{layer}` fails: {given} is not divisible by {groups}"
     if not event.operands or (isinstance(error, (SizeMismatch, WrongRank)) and error.operand):
         return None
     subject, operand = named(event, 0), shown(event.operands[0], context)

@@ -12,8 +12,9 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.operands import is_unlikely, named
 from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.torch_errors import EMBEDDED
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.tokens import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
@@ -55,7 +56,7 @@ def _stated(
     yield rule.diagnostic(
         event.place.span,
         f"{ids} {holds} {index}, but {limit}",
-        error=ExpectedError("IndexError", "index out of range in self"),
+        error=EMBEDDED,
         evidence=[
             *call_trace(event),
             *made_at(event.layer),
@@ -75,7 +76,8 @@ def _larger(event: OpRejected, error: IndexOutOfRange, context: CheckContext) ->
     edit = _setting(event.layer, number + 1)
     change = f"create the embedding with num_embeddings={number + 1}"
     if same(error.index, error.size) and edit is not None and edit.span.path == event.place.module.path:
-        yield Fix(Applicability.UNSAFE, f"{change}: the largest id is {number}", (edit,))
+        remark = f"the largest id is {number}"
+        yield Fix(Applicability.UNSAFE, f"{change}: {remark}", (edit,), remark=remark)
     else:
         choices = f"{change}, or use at most {context.text(error.size)} different ids"
         yield Fix(Applicability.DISPLAY, choices, () if edit is None else (edit,))
@@ -102,7 +104,7 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
     yield rule.diagnostic(
         event.place.span,
         f"{what} was added to the tokenizer ({line}), but the model ({made}) was not resized",
-        error=ExpectedError("IndexError", "index out of range in self"),
+        error=EMBEDDED,
         evidence=[
             *call_trace(event),
             *_made(tokenizer),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import gcd
 
 import libcst as cst
@@ -15,9 +16,9 @@ from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
 from shapefix.checks.support.syntax import enclosing, number_index
-from shapefix.checks.support.torch_errors import torch_error
+from shapefix.checks.support.torch_errors import UNPACKING, torch_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Moment
 from shapefix.domains.batches import OpRejectedForLastBatch
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.events import OpRejected
@@ -39,7 +40,6 @@ from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import BatchSize
 from shapefix.tensors.verdicts import Undecided
 
-UNPACKING = "unpacking"
 _NOT_OURS = ("expand", "expand_as", "broadcast_to")
 """Operations of two tensors belong to another rule."""
 
@@ -143,9 +143,9 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str 
         return f"but {error.given} indices are too many for {_dimensions(error.rank)}"
     if isinstance(error, IndexOutOfRange):
         index, size = context.text(error.index), context.text(error.size)
-        return f"but index {index} is out of bounds for dimension {error.dim} with size {size}"
+        return f"but dimension {error.dim} of size {size} has no index {index}"
     if isinstance(error, NoSuchDimension):
-        return f"but dimension {error.dim} is out of range"
+        return f"but it has no dimension {error.dim}"
     if isinstance(error, WrongRank) and event.operands[0].name == PARTS:
         return f"but {error.have} parts are unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function == UNPACKING:
@@ -237,10 +237,12 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
     )
     if length is not None and batch.full.value is not None:
         left, condition = str(length % batch.full.value), None
+    error = torch_error(refused, context, sizes=condition is None)
     yield rule.diagnostic(
         event.place.span,
         f"`{abbreviate(event.place.code)}` expects a full batch of {full} samples, but the last batch has "
         f"{left}",
+        error=replace(error, moment=Moment.LAST_BATCH) if error is not None else None,
         evidence=[*call_trace(event), *made, *_frozen(refused, batch, context)],
         condition=condition,
         fixes=_for_all_batches(event, loader),
@@ -350,11 +352,12 @@ def _never(batch: Size, multiple: int) -> bool:
 
 
 def _flattened(place: Place, subject: cst.BaseExpression, samples: int, wanted: int) -> Fix:
-    message = f"keep samples apart with `.flatten(1)`: the next layer then gets {samples}, not {wanted}"
+    remark = f"the next layer then gets {samples}, not {wanted}"
     code = place.module.code(subject)
     is_primary = isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or subject.lpar
     return Fix(
         Applicability.UNSAFE,
-        message,
+        f"keep samples apart with `.flatten(1)`: {remark}",
         (Edit(place.span, f"{code}.flatten(1)" if is_primary else f"({code}).flatten(1)"),),
+        remark=remark,
     )

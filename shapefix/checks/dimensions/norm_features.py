@@ -14,7 +14,7 @@ from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
-from shapefix.checks.support.torch_errors import layer_error
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
@@ -48,7 +48,7 @@ def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
     yield rule.diagnostic(
         edited_place(event).span,
         message,
-        error=layer_error(event, context),
+        error=torch_error(event, context),
         evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error), Role.FAILURE)],
         fixes=_fixes(event, context),
     )
@@ -60,7 +60,7 @@ def _message(event: OpRejected, context: CheckContext) -> str | None:
         if not isinstance(error, NotDivisible):
             return None
         have, by = context.text(error.have), context.text(error.by)
-        return f"`{layer}` raises ValueError: {have} channels are not divisible by {by} groups"
+        return f"`{layer}` fails: {have} channels are not divisible by {by} groups"
     subject, operand = named(event, 0), shown(event.operands[0], context)
     if isinstance(error, NotDivisible):
         have, by = context.text(error.have), context.text(error.by)

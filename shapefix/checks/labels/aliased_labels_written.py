@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.liveness import is_argument, is_read_as_input
-from shapefix.checks.support.shared_labels import SharedLabels, shared_labels
+from shapefix.checks.support.shared_labels import SharedLabels, masked, shared_labels
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.masks import MaskWritten
 from shapefix.domains.tokens import is_same
@@ -52,6 +52,7 @@ def aliased_labels_written(event: MaskWritten, context: CheckContext, rule: Rule
         evidence=[
             *call_trace(event),
             Evidence(place.span, f"`{labels}` shares the memory of `{inputs}` from here"),
+            masked(event, inputs),
         ],
         fixes=_clone(place, pair.bound.value) if place.module is event.place.module else (),
     )

@@ -26,6 +26,7 @@ from shapefix.tensors.ops import Op
 
 Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")
+_MASKED = "put -100 where the attention mask is 0"
 
 
 @rule("SF203", on=(ModelCalled, Collated, TokensCompared))
@@ -46,7 +47,7 @@ def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> It
             Evidence(place.span, "labels set here"),
             Evidence(event.place.span, "the loss ignores only -100"),
         ],
-        fixes=_mask(place, made),
+        fixes=_mask(place, made) or [Fix(Applicability.DISPLAY, _MASKED, ())],
     )
 
 
@@ -169,8 +170,7 @@ def _mask(place: Place, made: Tokenized | None) -> list[Fix]:
         masked = f"[{row} for ids, mask in zip({code}, {mask})]"
     else:
         masked = f"[token if kept else -100 for token, kept in zip({code}, {mask})]"
-    message = "put -100 where the attention mask is 0"
-    return [Fix(Applicability.UNSAFE, message, (Edit(place.module.span(value), masked),))]
+    return [Fix(Applicability.UNSAFE, _MASKED, (Edit(place.module.span(value), masked),))]
 
 
 def _rows(made: Tokenized | None) -> TensorValue | ListValue | None:

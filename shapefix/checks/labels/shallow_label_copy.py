@@ -13,7 +13,7 @@ from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.liveness import is_read_as_input
 from shapefix.checks.support.ragged_columns import failing_labels
-from shapefix.checks.support.shared_labels import SharedLabels, shared_labels
+from shapefix.checks.support.shared_labels import SharedLabels, masked, shared_labels
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
 from shapefix.domains.batches import Collated
 from shapefix.domains.masks import MaskWritten
@@ -35,7 +35,11 @@ def shallow_label_copy(event: MaskWritten, context: CheckContext, rule: Rule) ->
         place.span,
         f"`{labels}` shares rows with `{inputs}` ({_how(pair.bound.value)}); "
         f"writing -100 at {rewrites.line_of(event.place, place.module)} also changes `{inputs}`",
-        evidence=[*call_trace(event), Evidence(event.place.span, "-100 written here")],
+        evidence=[
+            *call_trace(event),
+            Evidence(place.span, f"`{labels}` and `{inputs}` have the same rows from here"),
+            masked(event, inputs),
+        ],
         fixes=_deep_copy(place, pair.bound.value),
     )
 

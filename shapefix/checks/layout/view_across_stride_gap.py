@@ -9,14 +9,13 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.rewrites import line_of
+from shapefix.checks.support.torch_errors import STRIDED
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError
+from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import is_contiguous
 from shapefix.tensors.verdicts import Illegal
-
-_ERROR = ExpectedError("RuntimeError", "view size is not compatible with input tensor's size and stride")
 
 
 @rule("SF101", on=Viewed)
@@ -34,7 +33,7 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
             Evidence(event.place.span, _merge(event, verdict, context)),
         ],
         condition=_condition(event, verdict, context),
-        error=_ERROR,
+        error=STRIDED,
         fixes=reshape_instead(event, context),
     )
 

@@ -66,17 +66,18 @@ def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
     name = method_name(event.call)
     if event.method not in ("view", "reshape") or not isinstance(event.call, cst.Call):
         return []
-    message = f"use `.{instead}`; results change"
+    remark = "results change"
+    message = f"use `.{instead}`; {remark}"
     end = event.place.span
     if name is not None and not event.free:
         start = event.place.module.span(name)
         whole = start.to(end)
-        return [Fix(Applicability.UNSAFE, message, (Edit(whole, instead),))]
+        return [Fix(Applicability.UNSAFE, message, (Edit(whole, instead),), remark=remark)]
     subject = event.call.args[0].value
     if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
         return []
     code = event.place.module.code(subject)
-    return [Fix(Applicability.UNSAFE, message, (Edit(end, f"{code}.{instead}"),))]
+    return [Fix(Applicability.UNSAFE, message, (Edit(end, f"{code}.{instead}"),), remark=remark)]
 
 
 def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:

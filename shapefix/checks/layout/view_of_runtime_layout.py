@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.torch_errors import STRIDED
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Condition, Diagnostic, Evidence
@@ -40,6 +41,7 @@ def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> 
             Evidence(origin.place.span, f"{origin.text} here; the strides depend on {reason}"),
             Evidence(event.place.span, "merges dimensions here"),
         ],
+        error=STRIDED,
         condition=Condition(f"`{subject}` is not contiguous at run time in the merged dimensions"),
         fixes=reshape_instead(event, context),
     )

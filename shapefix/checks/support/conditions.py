@@ -49,7 +49,8 @@ def combined(operator: Literal["and", "or"], conditions: Sequence[Condition]) ->
     predicates = [each.predicate for each in conditions if each.predicate is not None]
     text = f" {operator} ".join(each.text for each in conditions)
     is_known = len(predicates) == len(conditions)
-    return Condition(text, Combination(operator, tuple(predicates)) if is_known else None)
+    predicate = Combination(operator, tuple(predicates)) if is_known else None
+    return Condition(text, predicate, all(each.constant for each in conditions))
 
 
 def of_size(size: Size) -> Expression | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shapefix.checks.support.conditions import combined
 from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Place
@@ -18,13 +19,14 @@ def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     needed = needed_defaults(event.error.have, event.error.want)
     if not needed:
         return found
-    stated = " and ".join(f"{option.flag} {option.default}" for option in needed)
-    condition = f"with the default {stated}" if len(needed) == 1 else f"with the defaults {stated}"
+    conditions = [
+        Condition(f"`{option.flag}` is {option.default}, its default", constant=True) for option in needed
+    ]
     declared = tuple(
         Evidence(option.place.span, f"`{option.flag}` defaults to {option.default}")
         for option in needed
         if isinstance(option.place, Place)
     )
     if found.condition is not None:
-        condition = f"{condition}, {found.condition.text}"
-    return replace(found, condition=Condition(condition), evidence=(*declared, *found.evidence))
+        conditions.append(replace(found.condition, predicate=None))
+    return replace(found, condition=combined("and", conditions), evidence=(*declared, *found.evidence))

@@ -8,6 +8,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.operands import named, shown
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.events import OpRejected
@@ -30,6 +31,7 @@ def hidden_state(event: OpRejected, context: CheckContext, rule: Rule) -> Iterat
     yield rule.diagnostic(
         event.place.span,
         f"`{abbreviate(event.place.code)}`: {subject} is {shown(operand, context)}, {reason}",
+        error=torch_error(event, context),
         evidence=[
             *call_trace(event),
             *made_at(event.layer),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shapefix.checks.support.liveness import Bound, last_bound
-from shapefix.domains.masks import Holder
+from shapefix.checks.support.torch_errors import EMBEDDED
+from shapefix.diagnostics import Evidence, Role
+from shapefix.domains.masks import Holder, MaskWritten
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,13 @@ class SharedLabels:
     @property
     def names(self) -> tuple[str, str]:
         return self.labels.key or self.labels.name, self.inputs.key or self.inputs.name
+
+
+def masked(event: MaskWritten, inputs: str) -> Evidence:
+    """Return the write of -100, with the exception of an embedding of the inputs."""
+    message = f"-100 written here, into `{inputs}`, too"
+    label = f"-100 also in `{inputs}`; an embedding raises {EMBEDDED}"
+    return Evidence(event.place.span, message, Role.FAILURE, label)
 
 
 def shared_labels(holders: list[Holder], inputs: Holder) -> SharedLabels | None:

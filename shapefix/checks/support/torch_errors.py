@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import number_index
 from shapefix.diagnostics import ExpectedError
+from shapefix.domains.devices import DeviceMismatch
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Unknown
+from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import (
+    ClassesLast,
     IndexOutOfRange,
+    NoSuchDimension,
+    NotDivisible,
+    ShapeError,
     SizeMismatch,
     TooManyIndices,
     WindowTooLarge,
     WrongDtype,
     WrongNumberOfElements,
+    WrongParts,
     WrongRank,
 )
 from shapefix.tensors.ops import ARITHMETIC, BINARY_NAMES, COMPARISONS, Op
+from shapefix.tensors.polynomials import Size
 
 _RECURRENT = ("RNN", "LSTM", "GRU")
 _OF_FEATURES = {
@@ -27,8 +37,23 @@ _OF_FEATURES = {
     **dict.fromkeys(_RECURRENT, "input.size(-1) must be equal to input_size"),
     **dict.fromkeys((f"{name}Cell" for name in _RECURRENT), "input has inconsistent input_size"),
 }
+EMBEDDED = ExpectedError("IndexError", "index out of range in self")
+"""The exception of an embedding for a negative id, or one that is too large."""
+STRIDED = ExpectedError("RuntimeError", "view size is not compatible with input tensor's size and stride")
+"""The exception of a view across a stride gap."""
 _KERNEL = ExpectedError("RuntimeError", "Kernel size can't be greater than actual input size")
 _OUTPUT = ExpectedError("RuntimeError", "Output size is too small")
+_MULTIPLES = {
+    ("GroupNorm", "num_channels"): ExpectedError(
+        "ValueError", "num_channels (...) must be divisible by num_groups (...)"
+    ),
+    ("Conv", "in_channels"): ExpectedError("ValueError", "in_channels must be divisible by groups"),
+    ("Conv", "out_channels"): ExpectedError("ValueError", "out_channels must be divisible by groups"),
+    ("PixelShuffle", "the channels"): ExpectedError(
+        "RuntimeError", "pixel_shuffle expects its input's 'channel' dimension"
+    ),
+}
+"""Exceptions for a number that must be a multiple, by layer and name of the number."""
 
 
 def layer_error(event: OpRejected, context: CheckContext) -> ExpectedError | None:
@@ -41,9 +66,16 @@ def layer_error(event: OpRejected, context: CheckContext) -> ExpectedError | Non
         return ExpectedError("RuntimeError", words) if words else None
     if isinstance(error, WrongRank) and error.operand == 0:
         return _of_rank(name, error)
-    if isinstance(error, WindowTooLarge):
-        return _KERNEL if name.startswith("Conv") else _OUTPUT if name[:7] in ("MaxPool", "AvgPool") else None
-    return None
+    return _of_window(error, name)
+
+
+def _of_window(error: ShapeError, name: str) -> ExpectedError | None:
+    if isinstance(error, NotDivisible):
+        return _MULTIPLES.get(("Conv" if name.startswith("Conv") else name, error.what))
+    if not isinstance(error, WindowTooLarge):
+        return None
+    kind = name.lower().replace("_", "")
+    return _KERNEL if kind.startswith("conv") else _OUTPUT if kind[:7] in ("maxpool", "avgpool") else None
 
 
 def _of_size(event: OpRejected, name: str, have: str, want: str) -> str:
@@ -85,7 +117,31 @@ def _of_array(event: OpRejected, error: Exception) -> ExpectedError | None:
     return None
 
 
+UNPACKING = "unpacking"
+_RANKS = {
+    ("mm", 0): "self must be a matrix",
+    ("mm", 1): "mat2 must be a matrix",
+    ("bmm", 0): "batch1 must be a 3D tensor",
+    ("bmm", 1): "batch2 must be a 3D tensor",
+    ("dot", 0): "1D tensors expected, but got ...D and ...D tensors",
+    ("dot", 1): "1D tensors expected, but got ...D and ...D tensors",
+    ("gather", 1): "Index tensor must have the same number of dimensions as input tensor",
+    (
+        "permute",
+        0,
+    ): "number of dimensions in the tensor input does not match the length",
+}
+"""Words for a wrong number of dimensions, by function and operand."""
+_IN_PLACE = frozenset({"iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"})
 _CATS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "row_stack"})
+_SIZES = {
+    **dict.fromkeys(_CATS, "Sizes of tensors must match except in dimension"),
+    "stack": "stack expects each tensor to be equal size",
+    "einsum": "which does not broadcast with previously seen size",
+    "dot": "inconsistent tensor size, expected tensor [...] and src [...]",
+}
+"""Words for sizes that differ, by function."""
+_EXPANSIONS = frozenset({"expand", "expand_as", "broadcast_to", "setitem"})
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "linear"})
 _OPERATORS = frozenset((*ARITHMETIC, *COMPARISONS))
 _BY_CLASS = frozenset({"cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"})
@@ -94,39 +150,111 @@ _LOGITS = frozenset({"binary_cross_entropy_with_logits", "BCEWithLogitsLoss"})
 _PROBABILITIES = frozenset({"binary_cross_entropy", "BCELoss"})
 
 
-def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | None:
-    """Return the exception for a rejected layer or operation; None if its words are not known."""
-    space, _, name = event.function.rpartition(".")
+def torch_error(event: OpRejected, context: CheckContext, sizes: bool = True) -> ExpectedError | None:
+    """Return the exception for a rejected layer or operation; None if its words are not known.
+
+    sizes is false if those of the event are only an example.
+    """
+    name = event.function.rpartition(".")[2]
     if name in _BY_CLASS | _BY_ELEMENT | _LOGITS | _PROBABILITIES:
         return _of_loss(event, name)
+    error = event.error
+    if name in _RECURRENT and isinstance(error, (SizeMismatch, WrongRank)) and error.operand:
+        return _of_state(error, name)
     if event.layer is not None:
         return layer_error(event, context)
-    error = event.error
     if event.operands and _is_array(event.operands[0].tensor):
         return _of_array(event, error)
     if isinstance(error, WrongNumberOfElements) and name in ("view", "reshape"):
         target, have = [size.value for size in error.target], error.have.value
         shape = "..." if None in target else f"'{target}'"
-        size = "..." if have is None else str(have)
+        size = "..." if have is None or not sizes else str(have)
         return ExpectedError("RuntimeError", f"shape {shape} is invalid for input of size {size}")
-    if isinstance(error, TooManyIndices) and not error.rank and number_index(event.place.node) is not None:
-        return ExpectedError("IndexError", "invalid index of a 0-dim tensor")
-    if isinstance(error, TooManyIndices):
-        return ExpectedError("IndexError", f"too many indices for tensor of dimension {error.rank}")
-    if isinstance(error, IndexOutOfRange) and name == "embedding":
-        return ExpectedError("IndexError", "index out of range in self")
-    if isinstance(error, WrongRank) and name in _CATS:
-        return ExpectedError("RuntimeError", "Tensors must have same number of dimensions")
-    if not isinstance(error, SizeMismatch):
+    if isinstance(error, WrongParts) and name in ("split", "split_with_sizes"):
+        return ExpectedError("RuntimeError", "split_with_sizes expects split_sizes to sum exactly to")
+    if isinstance(error, (IndexOutOfRange, NoSuchDimension, TooManyIndices)):
+        return _of_index(event, error)
+    if isinstance(error, WrongRank):
+        return _of_dimensions(event, error)
+    if isinstance(error, SizeMismatch):
+        return _of_sizes(event, error, sizes)
+    return _of_window(error, name)
+
+
+def _of_index(
+    event: OpRejected, error: IndexOutOfRange | NoSuchDimension | TooManyIndices
+) -> ExpectedError | None:
+    node = event.place.node
+    if isinstance(error, NoSuchDimension):
+        return ExpectedError("IndexError", "Dimension out of range")
+    if event.function.endswith(".embedding"):
+        return EMBEDDED
+    if not event.operands[0].tensor.certain:
+        # Arrays of numpy have other words.
         return None
+    if isinstance(error, TooManyIndices):
+        if not error.rank and number_index(node) is not None:
+            return ExpectedError("IndexError", "invalid index of a 0-dim tensor")
+        return ExpectedError("IndexError", f"too many indices for tensor of dimension {error.rank}")
+    if not isinstance(node, cst.Subscript):
+        return None
+    index, size = _number(error.index), _number(error.size)
+    words = f"index {index} is out of bounds for dimension {error.dim} with size {size}"
+    return ExpectedError("IndexError", words)
+
+
+def _of_dimensions(event: OpRejected, error: WrongRank) -> ExpectedError | None:
+    name = event.function.rpartition(".")[2]
+    if event.function == UNPACKING:
+        have, want = error.have, error.want[0]
+        much, got = ("too many", "") if have > want else ("not enough", f", got {have}")
+        return ExpectedError("ValueError", f"{much} values to unpack (expected {want}{got})")
+    words = _RANKS.get((name, error.operand), "")
     if name in _CATS:
-        return ExpectedError("RuntimeError", "Sizes of tensors must match except in dimension")
-    if name == "stack":
-        return ExpectedError("RuntimeError", "stack expects each tensor to be equal size")
+        words = "Tensors must have same number of dimensions"
+    return ExpectedError("RuntimeError", words) if words else None
+
+
+def _of_sizes(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedError | None:
+    space, _, name = event.function.rpartition(".")
+    if name in _SIZES:
+        return ExpectedError("RuntimeError", _SIZES[name])
     if name in _PRODUCTS:
         return _of_product(event, error, name)
-    is_binary = name in _OPERATORS if space == "operator" else name in BINARY_NAMES
-    return _of_elements(error) if is_binary else None
+    if name in _EXPANSIONS:
+        words = "The expanded size of the tensor ({}) must match the existing size ({})"
+        return ExpectedError("RuntimeError", words.format(_number(error.want), _number(error.have)))
+    is_operator = space == "operator"
+    if name in _IN_PLACE if is_operator else name.endswith("_"):
+        return _of_target(error, sizes)
+    if name == "masked_fill":
+        return _of_elements(error, sizes=False)
+    is_binary = name in _OPERATORS if is_operator else name in (*BINARY_NAMES, "pad_sequence")
+    return _of_elements(error, sizes) if is_binary else None
+
+
+def _number(size: Size) -> int | str:
+    return "..." if size.value is None else size.value
+
+
+def _of_target(error: SizeMismatch, sizes: bool) -> ExpectedError | None:
+    """Return the exception for an in-place operation on an operand of another size."""
+    if error.other is None or {error.operand, error.other} != {0, 1}:
+        return None
+    own = error.have if error.operand == 0 else error.want
+    if own.value == 1:
+        words = "output with shape [...] doesn't match the broadcast shape [...]"
+        return ExpectedError("RuntimeError", words)
+    return _of_elements(error, sizes)
+
+
+def _of_state(error: SizeMismatch | WrongRank, name: str) -> ExpectedError:
+    """Return the exception for the hidden state of a recurrent layer."""
+    if isinstance(error, WrongRank):
+        states = "hx and cx" if name == "LSTM" else "hx"
+        return ExpectedError("RuntimeError", f"{states} should also be")
+    state = f"hidden[{error.operand - 1}]" if name == "LSTM" else "hidden"
+    return ExpectedError("RuntimeError", f"Expected {state} size (...), got [...]")
 
 
 def dtype_error(event: OpRejected, error: WrongDtype) -> ExpectedError | None:
@@ -143,30 +271,60 @@ def dtype_error(event: OpRejected, error: WrongDtype) -> ExpectedError | None:
             words = _ONE_DTYPE if has_bias else _SAME_DTYPE
         elif has_bias:
             words = "Input type ... and bias type ... should be the same"
+    elif name in _PROBABILITIES and error.operand == 1 and not is_floating(error.have):
+        words = "Found dtype ... but expected ..."
+    elif name in _LOGITS and error.operand == 1 and not is_floating(error.have):
+        words = "result type ... can't be cast to the desired output type ..."
     elif name in ("CrossEntropyLoss", "cross_entropy") and error.operand == 1 and "int64" in error.want:
         words = "expected target dtype to be Long or Byte"
     elif name == "Embedding":
         words = "Expected tensor for argument #1 'indices' to have one of the following scalar types"
-    elif name in ("mm", "matmul") and _are_matrices(event):
+    elif name in ("mm", "matmul") and _ranks(event) == [2, 2]:
         words = _SAME_DTYPE
+    elif name == "matmul" and _ranks(event) == [2, 1]:
+        words = "addmv input tensors must have the same dtype"
     return ExpectedError("RuntimeError", words) if words else None
+
+
+def device_error(event: DeviceMismatch) -> ExpectedError | None:
+    """Return the exception for operands, or an input and weights, on two devices; None for unknown words.
+
+    Convolutions, recurrent layers and indexing check it themselves; other operations of torch share the
+    words, and so do models of transformers, which begin with the embedding of token ids.
+    """
+    space, _, name = event.function.rpartition(".")
+    words = "Expected all tensors to be on the same device"
+    if space == "torch.nn" and name.startswith("Conv"):
+        words = "Input type (...) and weight type (...) should be the same"
+    elif space == "torch.nn" and name in _RECURRENT:
+        other = "parameter" if {event.here, event.there} <= {None, 0} else "hidden"
+        words = f"Input and {other} tensors are not at the same device"
+    elif event.function == "operator.getitem":
+        words = "indices should be either on cpu or on the same device as the indexed tensor"
+    elif not event.function.startswith(("torch.", "operator.")) and not _gets_ids(event):
+        return None
+    return ExpectedError("RuntimeError", words)
+
+
+def _gets_ids(event: DeviceMismatch) -> bool:
+    number = event.there if event.here is None else event.here
+    return number is not None and event.operands[number].name == "input_ids"
 
 
 _ONE_DTYPE = "mat1 and mat2 must have the same dtype"
 _SAME_DTYPE = "expected m1 and m2 to have the same dtype"
 
 
-def _are_matrices(event: OpRejected) -> bool:
-    layouts = [operand.layout for operand in event.operands]
-    return all(layout is not None and layout.rank == 2 for layout in layouts)
+def _ranks(event: OpRejected) -> list[int | None]:
+    return [None if each.layout is None else each.layout.rank for each in event.operands]
 
 
-def _of_elements(error: SizeMismatch) -> ExpectedError | None:
+def _of_elements(error: SizeMismatch, sizes: bool = True) -> ExpectedError | None:
     """Return the exception for two operands with incompatible sizes."""
     if error.other is None:
         return None
     a, b = (error.have, error.want) if error.operand < error.other else (error.want, error.have)
-    if a.value is None or b.value is None:
+    if a.value is None or b.value is None or not sizes:
         return ExpectedError("RuntimeError", "The size of tensor a ... must match the size of tensor b")
     words = f"The size of tensor a ({a.value}) must match the size of tensor b ({b.value})"
     return ExpectedError("RuntimeError", words)
@@ -194,7 +352,9 @@ def _of_loss(event: OpRejected, name: str) -> ExpectedError | None:
     error = event.error
     layouts = [operand.layout for operand in event.operands[:2]]
     ranks = [layout.rank for layout in layouts if layout is not None]
-    if len(ranks) < 2 or len(event.operands) > 2 or not isinstance(error, (SizeMismatch, WrongRank)):
+    if len(ranks) < 2 or len(event.operands) > 2:
+        return None
+    if not isinstance(error, (SizeMismatch, WrongRank, ClassesLast)):
         return None
     if name in _LOGITS:
         return ExpectedError("ValueError", "Target size ... must be the same as input size")
@@ -202,7 +362,13 @@ def _of_loss(event: OpRejected, name: str) -> ExpectedError | None:
         return ExpectedError("ValueError", "Using a target size ... that is different to the input size")
     if name in _BY_ELEMENT:
         return _of_elements(error) if isinstance(error, SizeMismatch) else None
+    if isinstance(error, ClassesLast):
+        words = "Expected target size [...], got [...]"
+        return ExpectedError("RuntimeError", words) if ranks[0] == 3 else None
     if isinstance(error, WrongRank):
+        if ranks == [4, 4]:
+            words = "only batches of spatial targets supported (3D tensors) but got targets of dimension: 4"
+            return ExpectedError("RuntimeError", words)
         if ranks == [2, 2]:
             return ExpectedError(
                 "RuntimeError", "0D or 1D target tensor expected, multi-target not supported"

@@ -22,13 +22,8 @@ def reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
     instead = RESHAPES[event.method]
     edit = Edit(event.place.module.span(name), instead)
     if event.call in context.written_views or _is_written_at_once(event) or _is_written_later(event, context):
-        return [
-            Fix(
-                Applicability.UNSAFE,
-                f"use `.{instead}`; later writes may reach only one of the two tensors",
-                (edit,),
-            )
-        ]
+        remark = "later writes may reach only one of the two tensors"
+        return [Fix(Applicability.UNSAFE, f"use `.{instead}`; {remark}", (edit,), remark=remark)]
     return [Fix(Applicability.SAFE, f"use `.{instead}`, which copies if needed", (edit,))]
 
 
