@@ -228,7 +228,10 @@ def _place_inputs(ev: Evaluator, frame: Frame) -> None:
 
 @hooks.set_attribute
 def _keep_apart(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
-    """Forget the device of a tensor that `__init__` computes from a parameter: `.to()` does not move it."""
+    """Forget the device of a tensor computed from a parameter in `__init__`.
+
+    It is not registered, so that a move of the module leaves it where it is.
+    """
     method = _method_of_module(ev)
     if method is None or method.name.value != "__init__" or not isinstance(value, TensorValue):
         return

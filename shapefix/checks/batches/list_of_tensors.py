@@ -161,7 +161,7 @@ def _elements(sizes: tuple[Size, ...]) -> Size:
 
 
 def _may_be_one(count: Size) -> bool:
-    """Whether the tensor has at most one element, or would with sizes of 1 where they are unknown."""
+    """Whether one element at most is possible: the unknown sizes are taken to be 1."""
     ones: dict[Symbol, int | Size] = {
         symbol: 1 for symbol in count.symbols if isinstance(symbol, UnknownSize)
     }
