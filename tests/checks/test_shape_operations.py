@@ -181,7 +181,7 @@ LAST = (
 )
 
 
-@pytest.mark.parametrize("loop", (*FIRST, *LAST))
+@pytest.mark.parametrize("loop", [*FIRST, *LAST])
 def test_the_first_batch_is_full(loop: str, check: Check) -> None:
     text = (
         f"from itertools import islice\n{HEAD}data = TensorDataset(torch.rand(10, 3, 4), torch.zeros(10))\n"
