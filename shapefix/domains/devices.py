@@ -15,7 +15,7 @@ from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_device
+from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device
 from shapefix.interpreter.values import (
     Constant,
     InstanceValue,
@@ -242,6 +242,19 @@ def _place_inputs(ev: Evaluator, frame: Frame) -> None:
             tensor = as_tensor(value)
             if tensor is not None:
                 tensor.device = OF_MODULE
+
+
+@hooks.set_attribute
+def _keep_apart(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+    """Forget the device of a tensor computed from a parameter in `__init__`.
+
+    It is not registered, so that a move of the module leaves it where it is.
+    """
+    method = _method_of_module(ev)
+    if method is None or method.name.value != "__init__" or not isinstance(value, TensorValue):
+        return
+    if not value.own and is_same_device(value.device, OF_MODULE):
+        ev.journal.write(value, "device", None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

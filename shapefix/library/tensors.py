@@ -34,7 +34,7 @@ from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import SizeOf
+from shapefix.tensors.symbols import SizeOf, UnknownSize
 
 DTYPES = {
     "half": "float16",
@@ -247,10 +247,10 @@ def new_size(call: Call, dim: int) -> Size:
         is_method = call.name.startswith("torch.Tensor.")
         subject = _receiver(node) if is_method else node.args[0].value if node.args else None
     if subject is None:
-        return Size.symbol(f"size({dim})")
+        return Size.from_symbol(UnknownSize(f"size({dim})"))
     name = dotted_name(subject)
     if name:
-        return Size.symbol(f"{name}.size({dim})")
+        return Size.from_symbol(UnknownSize(f"{name}.size({dim})"))
     return Size.from_symbol(SizeOf(f"size({dim})", _short_code(call, subject)))
 
 

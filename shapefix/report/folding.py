@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from shapefix.diagnostics import Cause, Diagnostic, RunVerdict, in_run_order
+from shapefix.diagnostics import Cause, Diagnostic, Role, RunVerdict, in_run_order
 
 _Key: TypeAlias = tuple[Cause, RunVerdict | None]
 
@@ -65,12 +65,16 @@ def _key(finding: Diagnostic, named: Mapping[Cause, Diagnostic]) -> _Key:
 
 
 def _copied(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> object:
-    """Return a key equal for all copies of a mistake; for unknown lines, the finding itself."""
+    """Return a key equal for all copies of a mistake; for unknown lines, the finding itself.
+
+    The copies may be indented differently, and called by different code.
+    """
     rows: list[str] = []
-    for span in (finding.span, *(step.span for step in finding.evidence)):
+    steps = [step.span for step in finding.evidence if step.role is not Role.CALL]
+    for span in (finding.span, *steps):
         known = lines(span.path)
         if len(known) < span.row:
             return finding
-        rows.append(known[span.row - 1])
+        rows.append(known[span.row - 1].strip())
     verdict = finding.confirmation.verdict if finding.confirmation else None
     return finding.code, finding.message, finding.severity, verdict, tuple(rows)

@@ -57,7 +57,13 @@ class OpaqueStride(Symbol):
         self.size = size
 
 
-class SizeOf(Symbol):
+class UnknownSize(Symbol):
+    """Size of a tensor, read by the code and not known from anywhere: perhaps 1."""
+
+    __slots__ = ()
+
+
+class SizeOf(UnknownSize):
     """Unknown size of a tensor without a name; code is the expression creating the tensor."""
 
     __slots__ = ("code",)

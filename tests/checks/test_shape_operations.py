@@ -165,6 +165,32 @@ def test_of_a_dataset_of_unknown_length_the_condition_is_told(check: Check) -> N
     assert not findings(CLIPS.replace("batch_size=4", "batch_size=4, drop_last=True"), check)
 
 
+FIRST = (
+    "x, _ = next(iter(loader))\ny = x.view(4, 12)",
+    "it = iter(loader)\nx, _ = next(it)\ny = x.view(4, 12)",
+    "for x, _ in loader:\n    y = x.view(4, 12)\n    break",
+    "for x, _ in loader:\n    break\ny = x.view(4, 12)",
+    "for i, (x, _) in enumerate(loader):\n    if i == 0:\n        y = x.view(4, 12)",
+    "for i, (x, _) in enumerate(loader):\n    y = x.view(4, 12)\n    break",
+    "for x, _ in islice(loader, 1):\n    y = x.view(4, 12)",
+)
+LAST = (
+    "it = iter(loader)\nfor _ in range(3):\n    x, _ = next(it)\n    y = x.view(4, 12)",
+    "for x, _ in loader:\n    if x.sum() < 0:\n        continue\n    if len(x) < 4:\n        x.view(4, 12)",
+    "for x, _ in loader:\n    y = x.view(4, 12)\n    if len(x) < 4:\n        break",
+)
+
+
+@pytest.mark.parametrize("loop", [*FIRST, *LAST])
+def test_the_first_batch_is_full(loop: str, check: Check) -> None:
+    text = (
+        f"from itertools import islice\n{HEAD}data = TensorDataset(torch.rand(10, 3, 4), torch.zeros(10))\n"
+        f"loader = DataLoader(data, batch_size=4)\n{loop}\n"
+    )
+    assert (raised(text) is None) == (loop in FIRST)
+    assert (not findings(text, check)) == (loop in FIRST)
+
+
 OLD = {
     "loss.data[0]": "loss.item()",
     "loss[0]": "loss.item()",

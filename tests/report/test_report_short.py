@@ -200,6 +200,20 @@ def test_a_mistake_copied_to_other_files_is_one_entry() -> None:
     assert len(folded([MISMATCH, *found])) == 3
 
 
+def test_copies_may_be_indented_and_called_differently() -> None:
+    (call,) = MISMATCH.calls
+    rows = [f"    {row}  " for row in NET.text.splitlines()]
+    rows[call.span.row - 1] = "    scores = net(images)"
+    copy = replace(NET, path="copy/train.py", text="\n".join(rows))
+    found = replace(
+        MISMATCH,
+        span=replace(MISMATCH.span, path=copy.path),
+        evidence=tuple(replace(step, span=replace(step.span, path=copy.path)) for step in MISMATCH.evidence),
+    )
+    (entry,) = folded([MISMATCH, found], sources(NET, copy))
+    assert entry.others == (found,)
+
+
 def test_a_confirmed_finding_does_not_hide_a_refuted_one() -> None:
     one, two = (
         replace(MISMATCH, span=span, confirmation=Confirmation(verdict, "seen"))

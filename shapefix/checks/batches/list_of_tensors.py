@@ -20,6 +20,8 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.ops import NORMALIZATIONS, PRODUCTS, SOFTMAXES, Op
 from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import Symbol, UnknownSize
 
 _OF_NUMBERS = frozenset(
     f"torch.{name}"
@@ -97,7 +99,7 @@ def _several(event: Stacked) -> tuple[TensorValue, Size] | None:
     if tensor is None or tensor.layout is None:
         return None
     count = _elements(tensor.layout.sizes)
-    return None if count.value in (0, 1) else (tensor, count)
+    return None if _may_be_one(count) else (tensor, count)
 
 
 def _is_same(other: Event, event: Stacked) -> TypeGuard[Stacked]:
@@ -121,7 +123,7 @@ def _given(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
 
 def _asked_for_integer(event: TensorUsedAsIndex, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     count = _elements(event.layout.sizes)
-    if count.value in (0, 1):
+    if _may_be_one(count):
         return
     module = event.place.module
     tensor = f"a tensor of {context.text(count)} elements"
@@ -156,6 +158,15 @@ def _elements(sizes: tuple[Size, ...]) -> Size:
     for size in sizes:
         count = count * size
     return count
+
+
+def _may_be_one(count: Size) -> bool:
+    """Whether one element at most is possible: the unknown sizes are taken to be 1."""
+    ones: dict[Symbol, int | Size] = {
+        symbol: 1 for symbol in count.symbols if isinstance(symbol, UnknownSize)
+    }
+    least = substitute(count, ones).value
+    return least is not None and least <= 1
 
 
 def _collated(tensor: TensorValue, given: cst.BaseExpression) -> str:

@@ -28,7 +28,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import ragged, row_sizes
-from shapefix.interpreter.containers import DictValue, TupleValue
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
 from shapefix.interpreter.per_item_sizes import Cut
 from shapefix.interpreter.values import LibraryObject, Reference, Value
@@ -81,9 +81,15 @@ def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
     """Return the chunks of a tensor."""
     node = event.place.node
     cut = _cut(ragged(event.rows) or ())
-    if cut is None or not isinstance(node, cst.Call):
+    if cut is None or not isinstance(node, cst.Call) or _holds_rows(event.rows):
         return None
     return cut, (event.place.module.code(node.func), event.place, _FAILS, stacking_error(event))
+
+
+def _holds_rows(chunks: Value) -> bool:
+    """Whether the chunks are groups of rows: each sample may add a whole group, the choices of a question."""
+    chunk = chunks.element if isinstance(chunks, ListValue) else None
+    return isinstance(chunk, ListValue) and isinstance(chunk.element, ListValue)
 
 
 def _collated(event: Collated) -> tuple[Cut, Stacker] | None:

@@ -13,6 +13,7 @@ from shapefix.checks.support.device_placement import (
     is_creation,
     lost_moves,
     made_in_module,
+    tests_device,
     with_device,
 )
 from shapefix.checks.support.event_order import is_passed
@@ -37,6 +38,8 @@ _MOVERS = frozenset({"_apply", "to", "cuda"})
 def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     made = event.cpu.place
     if not made_in_module(event) or made is None or event.undecided or not _is_first(event, context):
+        return
+    if _depends_on_device(event, made):
         return
     if not context.uses_gpu():
         return
@@ -102,6 +105,53 @@ def _is_moved_afterwards(event: DeviceMismatch) -> bool:
         and node.value.value in names
         for node in nodes(function)
     )
+
+
+def _depends_on_device(event: DeviceMismatch, made: Place) -> bool:
+    """Whether a module on a GPU may take another path: `if x.is_cuda: mask = mask.cuda()`.
+
+    A run with tensors on the CPU decides such a test, but the finding is about one with a GPU.
+    """
+    line = enclosing_line(made)
+    names = {name for node in nodes(line) for name in _stated_names(node)} if line is not None else set()
+    functions = {
+        id(each): each for each in (enclosing_function(made), enclosing_function(event.place)) if each
+    }
+    tests = [
+        node for each in functions.values() for node in nodes(each) if isinstance(node, (cst.If, cst.IfExp))
+    ]
+    if any(_is_moved_in(test, names) for test in tests):
+        return True
+    method = event.cpu.within
+    inside = [place for place in event.calls if method is not None and holds(method, place.node)]
+    return any(
+        tests_device(test.test) and (holds(test, place.node) or _leaves_before(test, place))
+        for place in (made, event.place, *inside)
+        for test in tests
+    )
+
+
+def _stated_names(node: cst.CSTNode) -> Iterator[str]:
+    if isinstance(node, cst.AssignTarget):
+        yield from filter(None, map(dotted_name, _targets(node.target)))
+
+
+def _is_moved_in(test: cst.If | cst.IfExp, names: set[str]) -> bool:
+    """Whether a branch moves one of the variables to a device."""
+    return any(
+        isinstance(node, cst.Attribute)
+        and node.attr.value in ("to", "cuda")
+        and dotted_name(node.value) in names
+        for node in nodes(test)
+    )
+
+
+def _leaves_before(test: cst.If | cst.IfExp, place: Place) -> bool:
+    """Whether a branch above a place returns or raises."""
+    above = isinstance(test, cst.If) and enclosing(place.module, test)
+    if not above or place.module.span(test).row > place.module.span(place.node).row:
+        return False
+    return any(isinstance(node, (cst.Return, cst.Raise)) for node in nodes(test))
 
 
 def _combined_with(event: DeviceMismatch) -> str:

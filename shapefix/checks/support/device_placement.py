@@ -55,6 +55,19 @@ def lost_moves(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
     ][:1]
 
 
+_DEVICE_WORDS = ("cuda", "gpu", "device", "cpu", "mps")
+
+
+def tests_device(test: cst.BaseExpression) -> bool:
+    """Whether a condition names a device: `x.is_cuda`, `args.device == "cuda"`, `use_gpu`."""
+    names = (
+        node.value.lower()
+        for node in nodes(test)
+        if isinstance(node, (cst.Name, cst.SimpleString)) and isinstance(node.value, str)
+    )
+    return any(word in name for name in names for word in _DEVICE_WORDS)
+
+
 def is_creation(node: cst.CSTNode) -> bool:
     """Whether a node calls a function of torch with a parameter `device`."""
     return (

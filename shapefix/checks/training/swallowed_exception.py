@@ -23,9 +23,10 @@ from shapefix.checks.support.handlers import (
     report_of,
     tests_exception,
 )
+from shapefix.checks.support.syntax import enclosing, holds, nodes
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
-from shapefix.interpreter.modules import Module
+from shapefix.interpreter.modules import Module, dotted_name
 
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
 """Families of rules that report exceptions of torch; SF602 does so, too."""
@@ -33,7 +34,7 @@ _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
 
 @rule("SF801", on=TryBlock)
 def swallowed_exception(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if not is_in_batches(event):
+    if not is_in_batches(event) or _is_whole_run(event):
         return
     for handler in event.handlers:
         if not handler.catches_all:
@@ -42,6 +43,23 @@ def swallowed_exception(event: TryBlock, context: CheckContext, rule: Rule) -> I
             return
         yield _finding(event, handler, context, rule)
         return
+
+
+def _is_whole_run(event: TryBlock) -> bool:
+    """Whether the body loops over batches itself, and the loop around it is not over epochs.
+
+    The first batch to fail then ends a whole run, such as the evaluation of one server.
+    """
+    module, node = event.place.module, event.place.node
+    around = reversed(enclosing(module, node))
+    loop = next((each for each in around if isinstance(each, (cst.For, cst.While, cst.FunctionDef))), None)
+    if not isinstance(loop, cst.For) or not isinstance(node, (cst.Try, cst.TryStar)):
+        return False
+    if isinstance(loop.iter, cst.Call) and dotted_name(loop.iter.func) in ("range", "trange", "tqdm.trange"):
+        return False
+    own = [(*act.calls, act.place)[len(event.calls)].node for act in event.acts]
+    inner = [each for each in nodes(node.body) if isinstance(each, (cst.For, cst.While))]
+    return all(any(holds(each.body, step) for each in inner) for step in own)
 
 
 def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule: Rule) -> Diagnostic:

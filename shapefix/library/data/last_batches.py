@@ -9,6 +9,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value, integer
+from shapefix.library.data.first_batches import is_first_pass
 from shapefix.library.rejections import refusal
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ShapeError
@@ -35,7 +36,7 @@ def try_last_batch(
     the full number of samples is among them, so that it may have been meant for all batches.
     """
     ev = call.ev
-    if not ev.state[Batches].vary or ev.silenced:
+    if not ev.state[Batches].vary or ev.silenced or is_first_pass(ev):
         return
     for batch in _batches(given):
         if not any(_holds(value, batch.full) for value in given.values()):

@@ -38,6 +38,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.data.collators import collate_by, is_callable
 from shapefix.library.data.datasets.cells import fresh_row
+from shapefix.library.data.first_batches import takes_first
 from shapefix.library.data.samples import batch_size, gathered, length_of, one_of
 from shapefix.library.numpy_arrays import as_array
 from shapefix.library.ops.devices import sent
@@ -48,6 +49,7 @@ from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.memory_format import suggests_channels_last
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import BatchSize
 
 _DATA = "torch.utils.data"
 DATASET, ITERABLE, LOADER = f"{_DATA}.Dataset", f"{_DATA}.IterableDataset", f"{_DATA}.DataLoader"
@@ -192,7 +194,8 @@ def initialize_loader(call: Call) -> Value:
 def batches(call: Call) -> Value:
     loader = call.receiver
     note_step(call.ev, StepKind.LOADER, call.place.node)
-    made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
+    first = takes_first(call.place)
+    made = _batch(call, loader, first) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and Sent in facts_of(loader):
         return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
     return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({RaggedDim()}))
@@ -211,13 +214,15 @@ class _Made:
     single: bool
 
 
-def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
-    """One batch of the loader: samples combined by the collate function, or by torch's default."""
+def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = False) -> _Made | None:
+    """One batch of the loader, or the first: samples combined by the collate function or torch's default."""
     fields = loader.fields
     dataset = fields.get("dataset")
     if dataset is None:
         return None
     size = _batch_size(call, loader)
+    if first and size is not None and isinstance(size.only_symbol, BatchSize):
+        size = size.only_symbol.full
     collator = fields["collate_fn"]
     since = now()
     one = sample(call, dataset)
