@@ -22,7 +22,6 @@ from shapefix.tensors.quotients import floor_divide
     "Hardshrink",
     "Softshrink",
     "PReLU",
-    "Sigmoid",
     "Softsign",
     "Tanh",
     "Tanhshrink",
@@ -61,6 +60,12 @@ def activation(call: Call, given: BoundArguments) -> Value:
     if "inplace" not in given.values:
         return result_of(call, [tensor], Op.ACTIVATION)
     return in_place(call, tensor, given, lambda: result_of(call, [tensor], Op.ACTIVATION))
+
+
+@layer("Sigmoid")
+def sigmoid(call: Call, given: BoundArguments) -> Value:
+    tensor = given.tensor("input")
+    return TensorValue() if tensor is None else result_of(call, [tensor], Op.SIGMOID)
 
 
 @layer("RReLU")
