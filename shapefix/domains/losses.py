@@ -13,9 +13,10 @@ from shapefix.interpreter.values import Value
 class LossComputed(Event):
     """Call of a loss of torch.
 
-    function is its qualified name: the class of a layer, or the function. given are the arguments of the call and
-    the settings of the layer, by the names of their parameters.
+    function is its qualified name: the class of a layer, or the function; layer is the layer. given are the
+    arguments of the call and the settings of the layer, by the names of their parameters.
     """
 
     function: str
+    layer: Value | None
     given: Mapping[str, Value]

@@ -8,7 +8,6 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import layer_code
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit
@@ -66,16 +65,18 @@ class Source:
         return abbreviate(self.place.code)
 
     @property
-    def created(self) -> str:
-        """Code creating the layer, empty for a function or a layer of a Sequential."""
-        return "" if self._layer_of_sequential is not None else layer_code(self.step.producer)
-
-    @property
     def _layer_of_sequential(self) -> LibraryObject | None:
         layer = self.step.producer
         if not isinstance(layer, LibraryObject) or not isinstance(layer.place, Place):
             return None
         return layer if _container(layer.place) is not None else None
+
+    def function(self, context: CheckContext) -> str:
+        """Qualified name of the function or of the layer's class, empty if it is not known."""
+        if isinstance(self.step.producer, LibraryObject):
+            return self.step.producer.kind
+        call = _call_at(self.step.place, context)
+        return "" if call is None else call.function
 
     def removal(self, context: CheckContext) -> Edit | None:
         """Edit that leaves the operation out, None if its input is not in the code."""

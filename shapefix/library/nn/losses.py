@@ -27,7 +27,8 @@ Unreduced = Callable[[BoundArguments], Layout | None]
 def _loss(call: Call, given: BoundArguments, unreduced: Unreduced) -> Value:
     """Result of the loss under the requested reduction."""
     note_step(call.ev, StepKind.LOSS, call.place.node)
-    call.ev.emit(LossComputed(call.place, call.ev.calls, call.name.removesuffix(".__call__"), given.values))
+    name = call.name.removesuffix(".__call__")
+    call.ev.emit(LossComputed(call.place, call.ev.calls, name, call.receiver, given.values))
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
     )
