@@ -37,10 +37,10 @@ def normalized_scores(
         return
     loss, applied = event.function.rpartition(".")[2], _NORMALIZING[event.function]
     activation = "sigmoid" if source.op is Op.SIGMOID else "softmax"
+    line = rewrites.line_of(event.place, source.place.module)
     yield rule.diagnostic(
         source.place.span,
-        f"`{source.code}` returns probabilities, but `{loss}` ({rewrites.line_of(event.place, source.place.module)}) "
-        f"expects scores: it applies {applied} itself",
+        f"`{source.code}` returns probabilities, but `{loss}` ({line}) expects scores: it applies {applied} itself",
         evidence=[
             *call_trace(event),
             Evidence(

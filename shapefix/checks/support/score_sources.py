@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import libcst as cst
@@ -17,7 +18,7 @@ from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.ops import Op
 
-_KEPT = frozenset(
+KEPT = frozenset(
     {
         Op.VIEW,
         Op.RESHAPE,
@@ -98,14 +99,17 @@ class Source:
         return Edit(module.span(node), module.code(given))
 
 
-def source_of(tensor: TensorValue) -> Source | None:
-    """Return the operation that computed the elements of a tensor, None if it is not known."""
+def source_of(tensor: TensorValue, through: Collection[Op] = KEPT) -> Source | None:
+    """Return the operation that computed the elements of a tensor, None if it is not known.
+
+    Operations of through are skipped.
+    """
     step = tensor.origin
     for _ in range(_FURTHEST):
-        if step is None or step.op not in _KEPT:
+        if step is None or step.op not in through:
             break
         step = step.source
-    return None if step is None or step.op in _KEPT else Source(step)
+    return None if step is None or step.op in through else Source(step)
 
 
 def _call_at(place: Place, context: CheckContext) -> OperationCalled | None:

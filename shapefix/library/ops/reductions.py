@@ -113,8 +113,9 @@ def softmax(call: Call, tensor: TensorValue) -> Value:
 
 
 def normalized_along(made: TensorValue, given: BoundArguments) -> TensorValue:
-    """Note the dimension that a softmax normalizes; without one, torch takes the first of 0, 1 or 3 dimensions,
-    otherwise the second.
+    """Note the dimension that a softmax normalizes.
+
+    Without one, torch takes the first dimension of 0, 1 or 3, otherwise the second (`_get_softmax_dim`).
     """
     rank = None if made.layout is None else made.layout.rank
     dim = given.number("dim")
