@@ -1,4 +1,4 @@
-"""Losses: what a loss function compares."""
+"""Losses: predictions and targets."""
 
 from __future__ import annotations
 

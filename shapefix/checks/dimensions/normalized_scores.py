@@ -1,4 +1,4 @@
-"""SF513: a loss that normalizes scores gets probabilities."""
+"""SF513: probabilities in a loss of scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SF515: the scores of a loss are normalized over the batch instead of the classes."""
+"""SF515: scores of a loss, normalized over the batch instead of the classes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _with_dim_1(source: Source) -> Edit | None:
 
 
 def _numbers(call: cst.Call) -> list[cst.Integer]:
-    """Return the numbers that may be a dimension."""
+    """Return the possible numbers of a dimension."""
     return [
         argument.value
         for argument in call.args

@@ -1,4 +1,4 @@
-"""SF514: a loss of probabilities, or of their logarithms, gets something else."""
+"""SF514: scores in a loss of probabilities, or of their logarithms."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LOGARITHMS = frozenset({Op.LOG_SOFTMAX})
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a loss expects of its input.
+    """Expected input of a loss.
 
-    wrong are operations with other results, and what happens then. twin is the name of the
-    loss that expects scores, empty if there is none.
+    wrong are operations with other results, and what happens then. twin is the name of the loss
+    of scores, empty without one.
     """
 
     what: str

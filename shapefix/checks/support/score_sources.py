@@ -1,4 +1,4 @@
-"""Where the scores of a loss come from: the activation that produced them."""
+"""Sources of the scores of a loss: activations and layers."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ KEPT = frozenset(
         Op.REARRANGE,
     }
 )
-"""Operations whose result holds elements of their input, unchanged."""
+"""Operations with elements of their input as the result, unchanged."""
 _FURTHEST = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Operation that computed the elements of a tensor, before views, slices and conversions."""
+    """Operation computing the elements of a tensor, before views, slices and conversions."""
 
     step: LayoutStep
 
@@ -56,7 +56,7 @@ class Source:
 
     @property
     def place(self) -> Place:
-        """Where the code names it: in a Sequential the layer's own line, otherwise the call."""
+        """Place in the code: in a Sequential the layer's own line, otherwise the call."""
         layer = self._layer_of_sequential
         return self.step.place if layer is None or layer.place is None else layer.place
 
@@ -80,7 +80,7 @@ class Source:
         return "" if call is None else call.function
 
     def removal(self, context: CheckContext) -> Edit | None:
-        """Edit that leaves the operation out, None if its input is not in the code."""
+        """Edit to leave the operation out, None if its input is not in the code."""
         layer = self._layer_of_sequential
         if layer is not None and layer.place is not None:
             return _without_item(layer.place)
@@ -100,7 +100,7 @@ class Source:
 
 
 def source_of(tensor: TensorValue, through: Collection[Op] = KEPT) -> Source | None:
-    """Return the operation that computed the elements of a tensor, None if it is not known.
+    """Return the operation computing the elements of a tensor, None if it is not known.
 
     Operations of through are skipped.
     """
@@ -125,7 +125,7 @@ def _call_at(place: Place, context: CheckContext) -> OperationCalled | None:
 
 
 def _container(place: Place) -> cst.Call | None:
-    """Return the `nn.Sequential(...)` with an item created at a place, None if there is none."""
+    """Return the `nn.Sequential(...)` with an item created at a place, None for another place."""
     around = enclosing(place.module, place.node)
     outer = next(
         (node for node in reversed(around) if isinstance(node, cst.Call) and node is not place.node), None
@@ -136,7 +136,7 @@ def _container(place: Place) -> cst.Call | None:
 
 
 def _without_item(place: Place) -> Edit | None:
-    """Edit that removes an argument of a Sequential other than the first."""
+    """Edit to remove an argument of a Sequential other than the first."""
     outer = _container(place)
     if outer is None:
         return None

@@ -113,7 +113,7 @@ def softmax(call: Call, tensor: TensorValue) -> Value:
 
 
 def normalized_along(made: TensorValue, given: BoundArguments) -> TensorValue:
-    """Note the dimension that a softmax normalizes.
+    """Note the normalized dimension of a softmax.
 
     Without one, torch takes the first dimension of 0, 1 or 3, otherwise the second (`_get_softmax_dim`).
     """
