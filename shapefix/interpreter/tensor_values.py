@@ -71,11 +71,23 @@ class LayoutStep:
 
     function is the function that was being run, None at the top level of a file. before is the step whose
     layout was taken over; source is the last one of the tensor that this one was computed from, and producer
-    the layer that did it. detail follows the operation's text. condition is what must hold for the tensor to
+    the layer that did it. dim is the dimension that a softmax normalizes, None if it is not known, and for
+    other operations. detail follows the operation's text. condition is what must hold for the tensor to
     be the one before, in words, empty if that is certain; otherwise it is a copy, with another layout.
     """
 
-    __slots__ = ("before", "condition", "detail", "function", "layout", "op", "place", "producer", "source")
+    __slots__ = (
+        "before",
+        "condition",
+        "detail",
+        "dim",
+        "function",
+        "layout",
+        "op",
+        "place",
+        "producer",
+        "source",
+    )
 
     def __init__(
         self,
@@ -92,6 +104,7 @@ class LayoutStep:
         self.function = function
         self.source = before
         self.producer: Value | None = None
+        self.dim: int | None = None
         self.detail = ""
         self.condition = ""
 

@@ -25,8 +25,8 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| `([\w.]+)` \| (.+) \| ((?:`\w+`(?:, )?)+) \|$", re.MULTILINE)
 PATH = re.compile(r"(?<![\w/.])(?:shapefix|tests|rules|fixtures|\.ci)/[\w./-]*[\w/]")
 EXAMPLE_RULE = {
-    "rules/SF513-softmax-before-cross-entropy.md",
-    "shapefix/checks/dimensions/softmax_before_cross_entropy.py",
+    "rules/SF516-unit-scores.md",
+    "shapefix/checks/dimensions/unit_scores.py",
 }
 """The files that the example of a rule creates."""
 
@@ -101,7 +101,7 @@ def with_example(tmp_path: Path) -> Path:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     page, check = sorted(EXAMPLE_RULE)
     (tmp_path / page).write_text(block("---"), "utf-8")
-    first = '"""SF513: a cross entropy gets probabilities, and computes their softmax."""'
+    first = '"""SF516: a cross entropy gets scores of unit norm."""'
     (tmp_path / check).write_text(block(first), "utf-8")
     return tmp_path
 
@@ -117,8 +117,8 @@ def test_the_example_of_a_rule_works(with_example: Path) -> None:
             import torch.nn.functional as F
 
             scores, labels = torch.randn(8, 5), torch.randint(0, 5, (8,))
-            F.cross_entropy(torch.softmax(scores, 1), labels)
-            nn.CrossEntropyLoss()(nn.Sequential(nn.Linear(5, 5), nn.Softmax(-1))(scores), labels)
+            F.cross_entropy(F.normalize(scores, dim=1), labels)
+            nn.CrossEntropyLoss()(F.normalize(nn.Linear(5, 5)(scores)), labels)
             F.cross_entropy(scores, labels)
             F.nll_loss(F.log_softmax(scores, 1), labels)
             scores.softmax(1)
@@ -128,14 +128,14 @@ def test_the_example_of_a_rule_works(with_example: Path) -> None:
     )
     command = [sys.executable, "-m", "shapefix", "check", "--no-cache", "--isolated", "-j", "1"]
     ran = subprocess.run(
-        [*command, "--select", "SF513", "--output-format", "concise", str(script)],
+        [*command, "--select", "SF516", "--output-format", "concise", str(script)],
         cwd=with_example,
         capture_output=True,
         text=True,
         check=False,
     )
     lines = ran.stdout.splitlines()
-    found = [(int(line.split(":")[1]), "SF513" in line) for line in lines if "script.py:" in line]
+    found = [(int(line.split(":")[1]), "SF516" in line) for line in lines if "script.py:" in line]
     assert found == [(6, True), (7, True)], ran.stdout + ran.stderr
 
 

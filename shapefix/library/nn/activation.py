@@ -7,6 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, in_place, layer, result
 from shapefix.library.ops.elementwise import result_of
+from shapefix.library.ops.reductions import normalized_along
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import contiguous_result, copied_or_same
 from shapefix.tensors import indexing
@@ -22,7 +23,6 @@ from shapefix.tensors.quotients import floor_divide
     "Hardshrink",
     "Softshrink",
     "PReLU",
-    "Sigmoid",
     "Softsign",
     "Tanh",
     "Tanhshrink",
@@ -63,6 +63,12 @@ def activation(call: Call, given: BoundArguments) -> Value:
     return in_place(call, tensor, given, lambda: result_of(call, [tensor], Op.ACTIVATION))
 
 
+@layer("Sigmoid")
+def sigmoid(call: Call, given: BoundArguments) -> Value:
+    tensor = given.tensor("input")
+    return TensorValue() if tensor is None else result_of(call, [tensor], Op.SIGMOID)
+
+
 @layer("RReLU")
 @functional("rrelu")
 @layer("LogSigmoid")
@@ -96,12 +102,18 @@ def _softmax(op: Op, *kinds: str) -> None:
 
     @layer(*kinds)
     def forward(call: Call, given: BoundArguments) -> Value:
-        return _contiguous(call, given.tensor("input"), op)
+        made = _contiguous(call, given.tensor("input"), op)
+        return normalized_along(made, given)
 
 
-_softmax(Op.SOFTMAX, "Softmax", "Softmax2d")
+_softmax(Op.SOFTMAX, "Softmax")
 _softmax(Op.LOG_SOFTMAX, "LogSoftmax")
 _softmax(Op.SOFTMIN, "Softmin")
+
+
+@layer("Softmax2d")
+def softmax_of_channels(call: Call, given: BoundArguments) -> Value:
+    return _contiguous(call, given.tensor("input"), Op.SOFTMAX)
 
 
 @functional("gumbel_softmax")
@@ -109,7 +121,7 @@ def gumbel_softmax(call: Call, given: BoundArguments) -> Value:
     return _contiguous(call, given.tensor("logits"), Op.GUMBEL_SOFTMAX)
 
 
-def _contiguous(call: Call, tensor: TensorValue | None, op: Op) -> Value:
+def _contiguous(call: Call, tensor: TensorValue | None, op: Op) -> TensorValue:
     if tensor is None:
         return TensorValue()
     sizes = None if tensor.layout is None else tensor.layout.sizes

@@ -23,6 +23,7 @@ from shapefix.library.nn.parameter_devices import made_where, note_place
 from shapefix.library.nn.training import Trained, is_trained, made_here, takes_part
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.ops.in_place import emit_write, subject_of
+from shapefix.library.ops.saved_tensors import note_saved_by_layer
 from shapefix.library.registry import METHODS, declare, expanded_dim, function, method
 from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import BoundArguments, bound
@@ -233,6 +234,7 @@ def _run(
     note_dtype(call, name, made, values, layer)
     if layer is not None:
         note_graph(call, made, takes_part(call, name, layer))
+        note_saved_by_layer(call, name, given, made)
         note_place(call, name, given, values, made, layer)
     return trace(call, made, next(iter(given.values()), None), layer)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shapefix.domains.losses import LossComputed
 from shapefix.domains.masks import MASK
 from shapefix.domains.tokens import TokensCompared, is_computed_from
 from shapefix.domains.try_blocks import StepKind, note_step
@@ -27,6 +28,8 @@ Unreduced = Callable[[BoundArguments], Layout | None]
 def _loss(call: Call, given: BoundArguments, unreduced: Unreduced) -> Value:
     """Result of the loss under the requested reduction."""
     note_step(call.ev, StepKind.LOSS, call.place.node)
+    name = call.name.removesuffix(".__call__")
+    call.ev.emit(LossComputed(call.place, call.ev.calls, name, call.receiver, given.values))
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
     )

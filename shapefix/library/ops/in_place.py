@@ -12,10 +12,11 @@ import libcst as cst
 
 from shapefix.domains.masks import note_mask
 from shapefix.domains.operations import InPlaceWrite
+from shapefix.domains.saved_tensors import note_write_into_saved
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, Constant, Integer, Value, as_tensor
+from shapefix.interpreter.values import NONE, Constant, Integer, LibraryObject, Value, as_tensor
 from shapefix.library.ops.elementwise import UNARY
 from shapefix.library.ops.graphs import note_graph_write
 from shapefix.library.ops.indexing import specs_of
@@ -95,6 +96,10 @@ def emit_write(
     note_write(call, tensor, value)
     note_graph_write(call, tensor, [each for each in call.arguments.everything if each is not tensor])
     note_mask(call.ev, tensor, value, call.place.node, subject)
+    if "dropout" not in call.name.lower():
+        # In evaluation mode, and for p = 0, a dropout writes nothing.
+        layer = call.receiver if isinstance(call.receiver, LibraryObject) else None
+        note_write_into_saved(call.ev, call.place, tensor, subject, layer)
     call.ev.emit(InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject, shared, refused))
 
 
@@ -195,6 +200,7 @@ def setitem(call: Call) -> Value:
     note_index_write(call, tensor, index, call.value(2))
     note_graph_write(call, tensor, [call.value(2) or NONE])
     note_mask(call.ev, tensor, call.value(2), call.place.node, subject_of(call))
+    note_write_into_saved(call.ev, call.place, tensor, subject_of(call), None)
     event = InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject_of(call), shared, refused)
     call.ev.emit(event)
     return NONE

@@ -108,7 +108,22 @@ def softmax(call: Call, tensor: TensorValue) -> Value:
     given = arguments_of(call)
     dtype = tensor.dtype if given.is_none("dtype") else dtype_of(given.value("dtype"))
     sizes = _along_a_dimension(call, tensor)
-    return contiguous_result(call, sizes, Op(call.name.rpartition(".")[2]), dtype=dtype, device=tensor.device)
+    op = Op(call.name.rpartition(".")[2])
+    return normalized_along(contiguous_result(call, sizes, op, dtype=dtype, device=tensor.device), given)
+
+
+def normalized_along(made: TensorValue, given: BoundArguments) -> TensorValue:
+    """Note the normalized dimension of a softmax.
+
+    Without one, torch takes the first dimension of 0, 1 or 3, otherwise the second (`_get_softmax_dim`).
+    """
+    rank = None if made.layout is None else made.layout.rank
+    dim = given.number("dim")
+    if given.is_none("dim") is True and rank is not None:
+        dim = 0 if rank in (0, 1, 3) else 1
+    if made.origin is not None and rank is not None and dim is not None and -rank <= dim < rank:
+        made.origin.dim = dim % rank
+    return made
 
 
 def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | None:

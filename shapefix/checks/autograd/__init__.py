@@ -1,0 +1,1 @@
+"""Rules SF9xx: the autograd graph and the backward pass."""

@@ -1,0 +1,137 @@
+"""SF901: a write into a tensor saved by autograd for the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace, made_at
+from shapefix.checks.support.syntax import enclosing_line
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.gradients import lineage
+from shapefix.domains.saved_tensors import SavedTensorWritten
+from shapefix.domains.training import Backward
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import LibraryObject
+
+_ERROR = ExpectedError(
+    "RuntimeError",
+    "one of the variables needed for gradient computation has been modified by an inplace operation",
+)
+_OPERATORS = {
+    cst.AddAssign: "+",
+    cst.SubtractAssign: "-",
+    cst.MultiplyAssign: "*",
+    cst.DivideAssign: "/",
+}
+
+
+@rule("SF901", on=SavedTensorWritten)
+def saved_tensor_written(
+    event: SavedTensorWritten, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    saved = event.saved
+    if event.undecided or saved.place.node is event.place.node:
+        return
+    backward = _backward(event, context)
+    if backward is None:
+        return
+    module = event.place.module
+    name = "a tensor" if event.subject is None else f"`{abbreviate(module.code(event.subject))}`"
+    write, operation = abbreviate(event.place.code), abbreviate(saved.place.code)
+    what = "result" if saved.is_result else "input"
+    line = rewrites.line_of(saved.place, module)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{write}` overwrites {name}, but the gradient of `{operation}` ({line}) needs it",
+        error=_ERROR,
+        evidence=[
+            *call_trace(event),
+            *made_at(event.layer, "writes in place" if event.layer is not None else ""),
+            Evidence(
+                saved.place.span, f"the {what} is saved for the gradient", Role.CAUSE, f"saves its {what}"
+            ),
+            Evidence(event.place.span, f"{name} is overwritten here"),
+            Evidence(backward.place.span, "the gradient is computed here"),
+        ],
+        fixes=_fixes(event),
+    )
+
+
+def _backward(event: SavedTensorWritten, context: CheckContext) -> Backward | None:
+    """Return the first backward through the saved tensor, None if it comes before the write."""
+    is_written = False
+    for other in context.events:
+        if other is event:
+            is_written = True
+        elif isinstance(other, Backward) and isinstance(other.loss, TensorValue):
+            if any(each is event.saved.result for each in lineage(other.loss)):
+                return other if is_written else None
+    return None
+
+
+def _fixes(event: SavedTensorWritten) -> Iterator[Fix]:
+    edit = _without_flag(event.layer)
+    if edit is not None:
+        yield Fix(Applicability.UNSAFE, "do not write in place: remove `inplace=True`", (edit,))
+        return
+    edit = _out_of_place(event)
+    if edit is not None:
+        yield Fix(Applicability.UNSAFE, "compute a new tensor instead of writing in place", (edit,))
+        return
+    saved = event.saved
+    if saved.is_result and isinstance(saved.place.node, cst.Call):
+        clone = Edit(saved.place.span.end(), ".clone()")
+        yield Fix(
+            Applicability.UNSAFE, f"write into a copy: `{abbreviate(saved.place.code)}.clone()`", (clone,)
+        )
+    else:
+        yield Fix(Applicability.DISPLAY, "write into a copy: `.clone()`", ())
+
+
+def _without_flag(layer: object) -> Edit | None:
+    """Return the edit to remove `inplace=True` from the call creating a layer."""
+    if not isinstance(layer, LibraryObject) or layer.place is None:
+        return None
+    node, module = layer.place.node, layer.place.module
+    if not isinstance(node, cst.Call):
+        return None
+    for argument in node.args:
+        if argument.keyword is not None and argument.keyword.value == "inplace":
+            if argument is node.args[0]:
+                return Edit(module.span(argument.value), "False")
+            return rewrites.dropped(module, node, argument)
+    return Edit(module.span(node.args[0].value), "False") if len(node.args) == 1 else None
+
+
+def _out_of_place(event: SavedTensorWritten) -> Edit | None:
+    """Return the edit to `x = x + y` of `x += y`, and of `x = x.mul(y)` of `x.mul_(y)`."""
+    node, module = event.place.node, event.place.module
+    if isinstance(node, cst.AugAssign):
+        operator = _OPERATORS.get(type(node.operator))
+        if operator is None or not isinstance(node.target, (cst.Name, cst.Attribute)):
+            return None
+        target, value = module.code(node.target), module.code(node.value)
+        if isinstance(node.value, (cst.BinaryOperation, cst.IfExp, cst.Comparison)) and not node.value.lpar:
+            value = f"({value})"
+        return Edit(module.span(node), f"{target} = {target} {operator} {value}")
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        line = enclosing_line(event.place)
+        name = node.func.attr.value
+        is_statement = line is not None and len(line.body) == 1 and isinstance(line.body[0], cst.Expr)
+        if not is_statement or not isinstance(node.func.value, cst.Name) or not name.endswith("_"):
+            return None
+        target = node.func.value.value
+        last = module.span(node.func.attr)
+        return Edit(module.span(node), f"{target} = {_renamed(module.code(node), name)}") if last else None
+    return None
+
+
+def _renamed(code: str, name: str) -> str:
+    """Return the code of a call of the method without the underscore."""
+    return code.replace(f".{name}(", f".{name[:-1]}(", 1)

@@ -1,0 +1,64 @@
+"""SF513: probabilities in a loss of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.score_sources import Source, source_of
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Role
+from shapefix.domains.losses import LossComputed
+from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.values import as_tensor
+from shapefix.tensors.ops import Op
+
+_NORMALIZING = {
+    "torch.nn.CrossEntropyLoss": "softmax",
+    "torch.nn.functional.cross_entropy": "softmax",
+    "torch.nn.BCEWithLogitsLoss": "sigmoid",
+    "torch.nn.functional.binary_cross_entropy_with_logits": "sigmoid",
+}
+"""Losses of scores (logits): the function that each applies to them."""
+_PROBABILITIES = frozenset({Op.SOFTMAX, Op.SIGMOID, Op.GUMBEL_SOFTMAX})
+
+
+@rule("SF513", on=(LossComputed, OperationCalled))
+def normalized_scores(
+    event: LossComputed | OperationCalled, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if not isinstance(event, LossComputed) or event.function not in _NORMALIZING:
+        return
+    scores = as_tensor(event.given.get("input"))
+    source = None if scores is None else source_of(scores)
+    if source is None or source.op not in _PROBABILITIES:
+        return
+    loss, applied = event.function.rpartition(".")[2], _NORMALIZING[event.function]
+    activation = "sigmoid" if source.op is Op.SIGMOID else "softmax"
+    line = rewrites.line_of(event.place, source.place.module)
+    yield rule.diagnostic(
+        source.place.span,
+        f"`{source.code}` returns probabilities, but `{loss}` ({line}) expects scores: it applies {applied} itself",
+        evidence=[
+            *call_trace(event),
+            Evidence(
+                event.place.span,
+                f"`{loss}` applies {applied} to the probabilities",
+                Role.CAUSE,
+                f"applies {applied} again",
+            ),
+            Evidence(source.place.span, f"{activation} applied here"),
+        ],
+        fixes=_fixes(source, activation, context),
+    )
+
+
+def _fixes(source: Source, activation: str, context: CheckContext) -> Iterator[Fix]:
+    message = f"leave out the {activation}; apply it only where probabilities are needed"
+    edit = source.removal(context)
+    if edit is None:
+        yield Fix(Applicability.DISPLAY, message, ())
+    else:
+        yield Fix(Applicability.UNSAFE, message, (edit,))

@@ -1,0 +1,101 @@
+"""SF515: scores of a loss, normalized over the batch instead of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.score_sources import Source, source_of
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
+from shapefix.domains.losses import LossComputed
+from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.values import LibraryObject, as_tensor
+from shapefix.tensors.ops import SOFTMAXES, Op
+
+_BY_CLASS = frozenset(
+    {
+        "torch.nn.CrossEntropyLoss",
+        "torch.nn.NLLLoss",
+        "torch.nn.NLLLoss2d",
+        "torch.nn.KLDivLoss",
+        "torch.nn.functional.cross_entropy",
+        "torch.nn.functional.nll_loss",
+        "torch.nn.functional.kl_div",
+    }
+)
+"""Losses of one distribution per sample, samples in dimension 0."""
+_THROUGH = frozenset({Op.LOG, Op.TO, Op.TO_DTYPE, Op.CLONE, Op.CONTIGUOUS})
+"""Operations that keep every element where it is."""
+
+
+@rule("SF515", on=(LossComputed, OperationCalled))
+def softmax_over_batch(
+    event: LossComputed | OperationCalled, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if not isinstance(event, LossComputed) or event.function not in _BY_CLASS:
+        return
+    given = as_tensor(event.given.get("input"))
+    if given is None or given.layout is None or given.layout.rank < 2:
+        return
+    source = source_of(given, _THROUGH)
+    if source is None or source.op not in SOFTMAXES or source.step.dim != 0:
+        return
+    if given.layout.sizes[0].value == 1:
+        return
+    loss = event.function.rpartition(".")[2]
+    code = source.code
+    line = rewrites.line_of(event.place, source.place.module)
+    yield rule.diagnostic(
+        source.place.span,
+        f"`{code}` normalizes over dimension 0, the batch; "
+        f"the classes of `{loss}` ({line}) are in dimension 1",
+        evidence=[
+            *call_trace(event),
+            Evidence(
+                event.place.span,
+                f"`{loss}` takes dimension 0 for the batch",
+                Role.CAUSE,
+                "dimension 0 is the batch",
+            ),
+            Evidence(source.place.span, "each class is normalized over the batch"),
+        ],
+        fixes=_fixes(source),
+    )
+
+
+def _fixes(source: Source) -> Iterator[Fix]:
+    edit = _with_dim_1(source)
+    if edit is None:
+        yield Fix(Applicability.DISPLAY, "normalize over the classes: dim=1", ())
+    else:
+        yield Fix(Applicability.UNSAFE, "normalize over the classes: dim=1", (edit,))
+
+
+def _with_dim_1(source: Source) -> Edit | None:
+    """Return the edit to `dim=1` of a call with `dim=0` or without a dimension, None for any other."""
+    layer = source.step.producer
+    place = layer.place if isinstance(layer, LibraryObject) else source.place
+    if place is None or not isinstance(place.node, cst.Call):
+        return None
+    call = place.node
+    if len(call.args) == (0 if isinstance(layer, LibraryObject) else 1) and _numbers(call) == []:
+        return rewrites.appended(place.module, call, "dim=1")
+    numbers = _numbers(call)
+    if len(numbers) == 1 and numbers[0].evaluated_value == 0:
+        return Edit(place.module.span(numbers[0]), "1")
+    return None
+
+
+def _numbers(call: cst.Call) -> list[cst.Integer]:
+    """Return the possible numbers of a dimension."""
+    return [
+        argument.value
+        for argument in call.args
+        if isinstance(argument.value, cst.Integer)
+        and (argument.keyword is None or argument.keyword.value == "dim")
+    ]

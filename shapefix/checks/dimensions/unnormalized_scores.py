@@ -1,0 +1,142 @@
+"""SF514: scores in a loss of probabilities, or of their logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.score_sources import Source, source_of
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.losses import LossComputed
+from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import LibraryObject, as_tensor
+from shapefix.tensors.ops import Op
+
+_SCORES = frozenset({Op.LINEAR, Op.BILINEAR, Op.CONVOLUTION, Op.ADDMM})
+"""Layers with results of any value."""
+_PROBABILITIES = frozenset({Op.SOFTMAX, Op.SIGMOID})
+_LOGARITHMS = frozenset({Op.LOG_SOFTMAX})
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Expected input of a loss.
+
+    wrong are operations with other results, and what happens then. twin is the name of the loss
+    of scores, empty without one.
+    """
+
+    what: str
+    wrong: Mapping[frozenset[Op], str]
+    twin: str = ""
+    error: ExpectedError | None = None
+
+
+_NLL = Expectation(
+    "log-probabilities",
+    {
+        _SCORES: "the loss is their negative, and falls without a limit",
+        _PROBABILITIES: "the loss stays between -1 and 0",
+    },
+    "cross_entropy",
+)
+_BCE = Expectation(
+    "probabilities",
+    {_SCORES: "values outside of 0 and 1 raise an error", _LOGARITHMS: "negative values raise an error"},
+    "binary_cross_entropy_with_logits",
+    ExpectedError("RuntimeError", "all elements of input should be between 0 and 1"),
+)
+_KL = Expectation(
+    "log-probabilities",
+    {
+        _SCORES: "the loss is not a divergence",
+        _PROBABILITIES: "the loss is not a divergence, and may be negative",
+    },
+)
+_EXPECTED = {
+    "torch.nn.NLLLoss": _NLL,
+    "torch.nn.functional.nll_loss": _NLL,
+    "torch.nn.BCELoss": _BCE,
+    "torch.nn.functional.binary_cross_entropy": _BCE,
+    "torch.nn.KLDivLoss": _KL,
+    "torch.nn.functional.kl_div": _KL,
+}
+_LAYERS = {"cross_entropy": "CrossEntropyLoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss"}
+"""Losses of scores: the class by the function."""
+_LOGARITHMIC = {
+    "torch.softmax": "log_softmax",
+    "torch.Tensor.softmax": "log_softmax",
+    "torch.nn.functional.softmax": "log_softmax",
+    "torch.nn.Softmax": "LogSoftmax",
+}
+
+
+@rule("SF514", on=(LossComputed, OperationCalled))
+def unnormalized_scores(
+    event: LossComputed | OperationCalled, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if not isinstance(event, LossComputed) or event.function not in _EXPECTED:
+        return
+    expected = _EXPECTED[event.function]
+    given = as_tensor(event.given.get("input"))
+    source = None if given is None else source_of(given)
+    if source is None:
+        return
+    consequence = next((text for ops, text in expected.wrong.items() if source.op in ops), None)
+    if consequence is None:
+        return
+    loss = event.function.rpartition(".")[2]
+    kind = _kind(source.op)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{loss}` expects {expected.what}, but gets {kind} of `{source.code}`; {consequence}",
+        error=expected.error,
+        evidence=[
+            *call_trace(event),
+            Evidence(source.place.span, f"{source.op.text} here", Role.CAUSE, f"returns {kind}"),
+            Evidence(event.place.span, f"`{loss}` expects {expected.what}"),
+        ],
+        fixes=_fixes(event, expected, source, context),
+    )
+
+
+def _kind(op: Op) -> str:
+    if op in _PROBABILITIES:
+        return "the probabilities"
+    return "the log-probabilities" if op in _LOGARITHMS else "the scores"
+
+
+def _fixes(
+    event: LossComputed, expected: Expectation, source: Source, context: CheckContext
+) -> Iterator[Fix]:
+    if source.op is Op.SOFTMAX:
+        name = _LOGARITHMIC.get(source.function(context))
+        edit = None if name is None else _renamed(source.place, name)
+        yield _offered("take the log-softmax instead of the softmax", edit)
+    elif source.op in _SCORES and expected.twin:
+        name = expected.twin if event.layer is None else _LAYERS[expected.twin]
+        made = event.layer.place if isinstance(event.layer, LibraryObject) else event.place
+        edit = None if made is None else _renamed(made, name)
+        yield _offered(f"use `{name}`, which expects scores", edit)
+    elif source.op in _SCORES:
+        yield _offered("apply `log_softmax` to the scores", None)
+
+
+def _offered(message: str, edit: Edit | None) -> Fix:
+    if edit is None:
+        return Fix(Applicability.DISPLAY, message, ())
+    return Fix(Applicability.UNSAFE, message, (edit,))
+
+
+def _renamed(place: Place, name: str) -> Edit | None:
+    node = place.node
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return None
+    return rewrites.renamed(place.module, node.func, name)

@@ -1,0 +1,144 @@
+"""Sources of the scores of a loss: activations and layers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Edit
+from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
+from shapefix.interpreter.values import LibraryObject
+from shapefix.tensors.ops import Op
+
+KEPT = frozenset(
+    {
+        Op.VIEW,
+        Op.RESHAPE,
+        Op.FLATTEN,
+        Op.UNFLATTEN,
+        Op.TRANSPOSE,
+        Op.PERMUTE,
+        Op.MOVEDIM,
+        Op.SQUEEZE,
+        Op.UNSQUEEZE,
+        Op.SLICE,
+        Op.SELECT,
+        Op.NARROW,
+        Op.CLONE,
+        Op.CONTIGUOUS,
+        Op.CHANNELS_LAST,
+        Op.TO,
+        Op.TO_DTYPE,
+        Op.REARRANGE,
+    }
+)
+"""Operations with elements of their input as the result, unchanged."""
+_FURTHEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Operation computing the elements of a tensor, before views, slices and conversions."""
+
+    step: LayoutStep
+
+    @property
+    def op(self) -> Op:
+        return self.step.op
+
+    @property
+    def place(self) -> Place:
+        """Place in the code: in a Sequential the layer's own line, otherwise the call."""
+        layer = self._layer_of_sequential
+        return self.step.place if layer is None or layer.place is None else layer.place
+
+    @property
+    def code(self) -> str:
+        """Code of the operation in one line: `self.softmax(x)`, `nn.Softmax(dim=1)`."""
+        return abbreviate(self.place.code)
+
+    @property
+    def _layer_of_sequential(self) -> LibraryObject | None:
+        layer = self.step.producer
+        if not isinstance(layer, LibraryObject) or not isinstance(layer.place, Place):
+            return None
+        return layer if _container(layer.place) is not None else None
+
+    def function(self, context: CheckContext) -> str:
+        """Qualified name of the function or of the layer's class, empty if it is not known."""
+        if isinstance(self.step.producer, LibraryObject):
+            return self.step.producer.kind
+        call = _call_at(self.step.place, context)
+        return "" if call is None else call.function
+
+    def removal(self, context: CheckContext) -> Edit | None:
+        """Edit to leave the operation out, None if its input is not in the code."""
+        layer = self._layer_of_sequential
+        if layer is not None and layer.place is not None:
+            return _without_item(layer.place)
+        node, module = self.step.place.node, self.step.place.module
+        if not isinstance(node, cst.Call):
+            return None
+        call = _call_at(self.step.place, context)
+        if call is None:
+            return None
+        if call.function.startswith("torch.Tensor.") and isinstance(node.func, cst.Attribute):
+            given: cst.BaseExpression = node.func.value
+        elif (source := rewrites.argument(node, 0, "input")) is not None:
+            given = source.value
+        else:
+            return None
+        return Edit(module.span(node), module.code(given))
+
+
+def source_of(tensor: TensorValue, through: Collection[Op] = KEPT) -> Source | None:
+    """Return the operation computing the elements of a tensor, None if it is not known.
+
+    Operations of through are skipped.
+    """
+    step = tensor.origin
+    for _ in range(_FURTHEST):
+        if step is None or step.op not in through:
+            break
+        step = step.source
+    return None if step is None or step.op in through else Source(step)
+
+
+def _call_at(place: Place, context: CheckContext) -> OperationCalled | None:
+    """Return the last call of a library function at a place."""
+    return next(
+        (
+            event
+            for event in reversed(context.events)
+            if isinstance(event, OperationCalled) and event.place.node is place.node
+        ),
+        None,
+    )
+
+
+def _container(place: Place) -> cst.Call | None:
+    """Return the `nn.Sequential(...)` with an item created at a place, None for another place."""
+    around = enclosing(place.module, place.node)
+    outer = next(
+        (node for node in reversed(around) if isinstance(node, cst.Call) and node is not place.node), None
+    )
+    if outer is None or place.module.code(outer.func).rpartition(".")[2] != "Sequential":
+        return None
+    return outer if any(argument.value is place.node for argument in outer.args) else None
+
+
+def _without_item(place: Place) -> Edit | None:
+    """Edit to remove an argument of a Sequential other than the first."""
+    outer = _container(place)
+    if outer is None:
+        return None
+    item = next(argument for argument in outer.args if argument.value is place.node)
+    return None if item is outer.args[0] else rewrites.dropped(place.module, outer, item)

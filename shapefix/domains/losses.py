@@ -1,0 +1,22 @@
+"""Losses: predictions and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.values import Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LossComputed(Event):
+    """Call of a loss of torch.
+
+    function is its qualified name: the class of a layer, or the function; layer is the layer. given are the
+    arguments of the call and the settings of the layer, by the names of their parameters.
+    """
+
+    function: str
+    layer: Value | None
+    given: Mapping[str, Value]

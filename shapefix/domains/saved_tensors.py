@@ -1,0 +1,71 @@
+"""Tensors saved by autograd for the backward pass, and writes into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import Storage, TensorValue
+from shapefix.interpreter.values import Value
+
+
+class SavedTensor(Value):
+    """A tensor saved for its gradient by the operation at a place, possibly its own result."""
+
+    __slots__ = ("place", "result", "tensor")
+
+    def __init__(self, place: Place, tensor: TensorValue, result: TensorValue) -> None:
+        self.place = place
+        self.tensor = tensor
+        self.result = result
+
+    @property
+    def is_result(self) -> bool:
+        """Whether the operation saved its result; otherwise it saved an operand."""
+        return self.tensor is self.result
+
+
+@dataclass(eq=False, slots=True)
+class SavedTensors:
+    """Saved tensors at this moment of a run."""
+
+    by_storage: dict[Storage, Value] = field(default_factory=dict)
+    """By the memory that they share with their views. Written to the journal."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SavedTensorWritten(Event):
+    """A write into the memory of a saved tensor, before its gradient is computed.
+
+    subject is the expression of the tensor; layer is the module that writes, None for code of the user. undecided
+    is whether the write is in a branch that may never be taken.
+    """
+
+    subject: cst.CSTNode | None
+    saved: SavedTensor
+    layer: Value | None
+    undecided: bool
+
+
+def note_saved(ev: Evaluator, tensor: TensorValue, saved: SavedTensor) -> None:
+    """Record that an operation saved a tensor."""
+    ev.journal.write(ev.state[SavedTensors].by_storage, tensor.storage, saved)
+
+
+def note_write_into_saved(
+    ev: Evaluator, place: Place, tensor: TensorValue, subject: cst.CSTNode | None, layer: Value | None
+) -> None:
+    """Report a write into a saved tensor."""
+    saved = ev.state[SavedTensors].by_storage.get(tensor.storage)
+    if isinstance(saved, SavedTensor) and tensor.certain and not _is_unwatched(tensor, saved, subject):
+        ev.emit(SavedTensorWritten(place, ev.calls, subject, saved, layer, bool(ev.frame.undecided)))
+
+
+def _is_unwatched(tensor: TensorValue, saved: SavedTensor, subject: cst.CSTNode | None) -> bool:
+    """Check whether autograd may not notice a write: into `x.data`, or into a detached view."""
+    is_data = isinstance(subject, cst.Attribute) and subject.attr.value == "data"
+    return is_data or (tensor.graph is False and saved.tensor.graph is not False)
