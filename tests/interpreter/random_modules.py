@@ -82,7 +82,7 @@ def _differentiate(out: torch.Tensor) -> None:
 
 
 def _crashes(out: torch.Tensor) -> bool:
-    """Tell whether a gradient goes through GroupNorm to its weight only, for an input in channels-last format.
+    """Tell whether a gradient ends at the weight of GroupNorm, for a channels-last input.
 
     torch 2.13 ends the process there, with a segmentation fault.
     """
