@@ -1109,6 +1109,8 @@ def keys(draw: random.Random) -> Program:
         ["seen.append(list(data[0]))"], ["k, v = 1, 2", "seen.append(k + v)"], ["other(**batch)"], ["note(**batch)"], ["note(**batch)"],
         [f"seen.append(note({extra[0]}=batch, x=0, y=0))"],
     ])  # fmt: skip
+    if "name" in extra and ".float()" in calls[0]:
+        calls = ("model(**batch)", f"model(**{filtered})")
     around = draw.choice(["plain", "plain", "plain", "TypeError", "Exception", "off", "function", "method"])
     net = [
         "class Net(nn.Module):",
