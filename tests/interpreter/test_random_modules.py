@@ -6,6 +6,8 @@ SHAPEFIX_RANDOM_MODULES=20000 runs that many, SHAPEFIX_RANDOM_MODULES=20000-3000
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,3 +82,17 @@ def test_a_script_that_is_not_broken_on_purpose_runs() -> None:
 
 def test_a_seed_always_gives_the_same_script() -> None:
     assert [drawn(seed) for seed in range(20)] == [drawn(seed) for seed in range(20)]
+
+
+CRASH = """
+import torch
+x = torch.zeros(2, 3, 5, 4).permute(0, 3, 1, 2)
+torch.nn.GroupNorm(2, 4)(x).sum().backward()
+"""
+
+
+def test_torch_crashes_where_scripts_avoid_it() -> None:
+    """GroupNorm of channels-last data; without it, `_crashes` is not needed."""
+    assert subprocess.run([sys.executable, "-c", CRASH], check=False).returncode < 0
+    for seed in (739942000794, 739942001292):
+        assert drawn(seed).text

@@ -1,13 +1,15 @@
 """Execute texts with real torch, and describe the values that they end with.
 
-As a program, it reads a list of texts as JSON from a file and writes their outcomes to another one. With
-`gpu` as the third argument it runs them on a fake GPU, whose tensors have sizes but no values.
+As a program, it reads a list of texts as JSON from a file, with the modules that they import, and writes
+their outcomes to another one. With `gpu` as the third argument it runs them on a fake GPU, whose tensors have
+sizes but no values.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import io
 import json
 import os
@@ -16,34 +18,47 @@ import subprocess
 import sys
 import tempfile
 import traceback
-import types
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import fork_server
+from value_descriptions import FOLDER, described_names
 
 TEXT = "<text>"
 SUPPORT = Path(__file__).resolve().parents[1] / "rules"
-DIGITS = 5
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The text of a program, and those of the modules that it imports, by name."""
+
+    main: str
+    modules: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join([self.main, *(f"# {name}\n{text}" for name, text in self.modules.items())])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The exception that ended a text, the line that raised it, and the described values of its names."""
+    """The exception that ended a text, what raised it, and the described values of the text's names.
+
+    place is the name of the module, or "" for the text itself, and the line.
+    """
 
     error: str | None
-    line: int
+    place: tuple[str, int]
     values: dict[str, Any]
 
 
-def outcomes(texts: Sequence[str], gpu: bool = False) -> list[Outcome]:
-    """Execute each text in one process of their own."""
+def outcomes(texts: Sequence[Texts], gpu: bool = False) -> list[Outcome]:
+    """Execute all texts in one process of their own."""
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder, "texts.json"), Path(folder, "outcomes.json")
-        asked.write_text(json.dumps(list(texts)), encoding="utf-8")
+        asked.write_text(json.dumps([[each.main, dict(each.modules)] for each in texts]), encoding="utf-8")
         paths = [str(SUPPORT), str(SUPPORT.parent), str(SUPPORT.parents[1])]
         environment = os.environ | fork_server.STARTUP | {"PYTHONPATH": os.pathsep.join(paths)}
         command = [
@@ -51,78 +66,69 @@ def outcomes(texts: Sequence[str], gpu: bool = False) -> list[Outcome]:
         ]  # fmt: skip
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr[-3000:]
-        return [Outcome(**each) for each in json.loads(answered.read_text("utf-8"))]
+        return [
+            Outcome(each["error"], (each["place"][0], each["place"][1]), each["values"])
+            for each in json.loads(answered.read_text("utf-8"))
+        ]
 
 
-def _executed(text: str) -> dict[str, Any]:
+@contextlib.contextmanager
+def _importable(modules: Mapping[str, str]) -> Iterator[None]:
+    """Make texts importable as modules, and their packages."""
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
+        for name, text in modules.items():
+            path = Path(folder, *name.split(".")).with_suffix(".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+        names = {part for name in modules for part in (name, name.split(".")[0])}
+        sys.path.insert(0, folder)
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+            for name in names:
+                sys.modules.pop(name, None)
+
+
+def _place(raised: Exception, modules: Mapping[str, str]) -> tuple[str, int]:
+    """The last line of the text or of its modules that the exception passed."""
+    paths = {TEXT: ""}
+    for name in modules:
+        if name in sys.modules:
+            paths[str(sys.modules[name].__file__)] = name
+    rows = [row for row in traceback.extract_tb(raised.__traceback__) if row.filename in paths]
+    return (paths[rows[-1].filename], rows[-1].lineno or 0) if rows else ("", 0)
+
+
+def _executed(text: str, modules: Mapping[str, str]) -> dict[str, Any]:
+    import numpy as np
     import torch
 
     torch.manual_seed(0)
+    np.random.seed(0)
     random.seed(0)
     names: dict[str, Any] = {"__name__": "__main__"}
-    error, line = None, 0
+    error, place = None, ("", 0)
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        if "transformers" in text:
+        stack.enter_context(_importable(modules))
+        if any("transformers" in each for each in (text, *modules.values())):
             from tiny import tiny_things
 
             stack.enter_context(tiny_things())
+        if any("load_dataset" in each for each in (text, *modules.values())):
+            from tiny import tiny_datasets
+
+            stack.enter_context(tiny_datasets())
         try:
             exec(compile(text, TEXT, "exec", dont_inherit=True), names)
         except Exception as raised:
-            rows = [row for row in traceback.extract_tb(raised.__traceback__) if row.filename == TEXT]
-            error, line = f"{type(raised).__name__}: {raised}", (rows[-1].lineno or 0) if rows else 0
-        values = {
-            name: described(value, 0)
-            for name, value in names.items()
-            if not name.startswith("_") and not isinstance(value, _CODE)
-        }
-    return {"error": error, "line": line, "values": values}
-
-
-_CODE = (types.ModuleType, type, types.FunctionType)
-
-
-def described(value: object, depth: int) -> Any:
-    """Describe a value as JSON: elements of tensors, weights and gradients of modules, items of lists."""
-    import torch
-
-    if isinstance(value, torch.nn.Module):
-        parts = {name: described(part, 1) for name, part in value.state_dict().items()}
-        grads = {f"{name}.grad": described(part.grad, 1) for name, part in value.named_parameters()}
-        own = {
-            name: described(part, depth + 1)
-            for name, part in (vars(value) | dict(value.named_buffers(recurse=False))).items()
-            if not name.startswith("_") and isinstance(part, (torch.Tensor, int, float, list, dict))
-        }
-        return parts | grads | own
-    if isinstance(value, torch.Tensor):
-        if value.device.type != "cpu":
-            return [str(value.dtype), list(value.shape), value.device.type]
-        return [str(value.dtype), list(value.shape), _numbers(value.detach())]
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if value == value else "nan"
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if depth > 4:
-        return type(value).__name__
-    if isinstance(value, dict):
-        return {str(key): described(part, depth + 1) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [described(part, depth + 1) for part in value]
-    kept = vars(value) if type(value).__module__ == "__main__" and hasattr(value, "__dict__") else {}
-    return {name: described(part, depth + 1) for name, part in kept.items()} or type(value).__name__
-
-
-def _numbers(tensor: Any) -> Any:
-    """The elements, rounded, so that another order of a sum makes no difference."""
-    return [described(each, 9) for each in _flat(tensor.tolist())]
-
-
-def _flat(listed: Any) -> list[Any]:
-    return [inner for each in listed for inner in _flat(each)] if isinstance(listed, list) else [listed]
+            error, place = f"{type(raised).__name__}: {raised}", _place(raised, modules)
+        values = described_names(names)
+    return {"error": error, "place": place, "values": values}
 
 
 if __name__ == "__main__":
@@ -132,8 +138,8 @@ if __name__ == "__main__":
         install()
     asked, answered = map(Path, sys.argv[1:3])
     found = []
-    for number, text in enumerate(json.loads(asked.read_text("utf-8"))):
-        found.append(_executed(text))
+    for number, (text, modules) in enumerate(json.loads(asked.read_text("utf-8"))):
+        found.append(_executed(text, modules))
         if number % 20 == 0:
             gc.collect()
     answered.write_text(json.dumps(found), encoding="utf-8")

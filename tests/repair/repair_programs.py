@@ -40,6 +40,7 @@ class Program:
     intended: tuple[str, ...] = ()
     free: frozenset[str] = frozenset()
     gpu: bool = False
+    mixed: bool = False
 
 
 @dataclass
@@ -74,13 +75,24 @@ def surrounded(draw: random.Random, body: list[str], first: int) -> list[str]:
     return [*head, *opening, block(rest), *closing]
 
 
-def scoped(draw: random.Random, draft: Draft) -> str:
-    """Write the statements at the top level, in a function, a method, a module, a closure or a class."""
+ONCE = (
+    *("top", "top", "function", "function", "method", "forward", "closure", "main", "fields", "nested"),
+    *("generator", "static", "partial", "keywords", "base"),
+)
+AGAIN = ("twice", "comprehension")
+
+
+def scoped(draw: random.Random, draft: Draft, once: bool = False) -> str:
+    """Write the statements at the top level, in a function, a method, a module, a closure or a class.
+
+    Some run them twice with the same inputs, unless once says that they must not.
+    """
     names = list(draft.inputs)
     given = [f"{name} = {code}" for name, code in draft.inputs.items()]
     results = ", ".join(draft.results)
     parameters = ", ".join(names)
-    style = draw.choice(["top", "top", "function", "function", "method", "forward", "closure", "main"])
+    style = draw.choice(ONCE if once else (*ONCE, *AGAIN))
+    called = [f"def run({parameters}):", block([*draft.body, f"return {results},"]), *given]
     if style == "top":
         lines = [*given, *draft.body]
     elif style == "function":
@@ -88,6 +100,53 @@ def scoped(draw: random.Random, draft: Draft) -> str:
         signature = draw.choice([parameters, hinted])
         lines = [f"def run({signature}):", block([*draft.body, f"return {results},"]), *given]
         lines += [f"results = run({parameters})"]
+    elif style == "twice":
+        lines = [*called, f"results = run({parameters})", f"again = run({parameters})"]
+    elif style == "comprehension":
+        lines = [*called, f"results = [run({parameters}) for _ in range(2)]"]
+    elif style == "generator":
+        lines = [f"def run({parameters}):", block([*draft.body, f"yield {results},"]), *given]
+        lines += [f"results = list(run({parameters}))"]
+    elif style == "partial":
+        lines = [
+            "import functools",
+            *called,
+            f"results = functools.partial(run, {names[0]})({', '.join(names[1:])})",
+        ]
+    elif style == "keywords":
+        lines = [*called, f"results = run(**{{{', '.join(f'{name!r}: {name}' for name in names)}}})"]
+    elif style == "fields":
+        fields = [f"{name}: torch.Tensor" for name in names]
+        lines = [
+            "import dataclasses",
+            "@dataclasses.dataclass",
+            "class Inputs:",
+            block(fields),
+            "def run(inputs):",
+        ]
+        lines += [
+            block([*(f"{name} = inputs.{name}" for name in names), *draft.body, f"return {results},"]),
+            *given,
+        ]
+        lines += [f"inputs = Inputs({parameters})", "results = run(inputs)"]
+    elif style == "static":
+        method = block([f"def run({parameters}):", block([*draft.body, f"return {results},"])])
+        lines = ["class Runner:", "    @staticmethod", method, *given, f"results = Runner.run({parameters})"]
+    elif style == "base":
+        method = block([f"def run(self, {parameters}):", block([*draft.body, f"return {results},"])])
+        inner = block([f"def run(self, {parameters}):", block([f"return super().run({parameters})"])])
+        lines = ["class Base:", method, "class Runner(Base):", inner, *given]
+        lines += [f"results = Runner().run({parameters})"]
+    elif style == "nested":
+        lines = [
+            "class Inner(nn.Module):",
+            block([f"def forward(self, {parameters}):", block([*draft.body, f"return {results},"])]),
+            "class Outer(nn.Module):",
+            block(["def __init__(self):", block(["super().__init__()", "self.parts = nn.ModuleList([Inner()])"])]),
+            block([f"def forward(self, {parameters}):",
+                   block(["for part in self.parts:", block([f"out = part({parameters})"]), "return out"])]),
+            *given, f"results = Outer()({parameters})",
+        ]  # fmt: skip
     elif style == "main":
         lines = ["def main():", block([*given, *draft.body, f"return {results}, {parameters}"])]
         lines += ["results = main()"]
@@ -111,11 +170,11 @@ def scoped(draw: random.Random, draft: Draft) -> str:
     return HEAD + "\n".join(lines) + "\n"
 
 
-def twice(draw: random.Random, draft: Draft, other: list[str]) -> tuple[str, str]:
+def twice(draw: random.Random, draft: Draft, other: list[str], once: bool = False) -> tuple[str, str]:
     """Write two bodies in the same surroundings."""
     seed = draw.random()
-    first = scoped(random.Random(seed), draft)
-    second = scoped(random.Random(seed), Draft(draft.inputs, other, draft.results))
+    first = scoped(random.Random(seed), draft, once)
+    second = scoped(random.Random(seed), Draft(draft.inputs, other, draft.results), once)
     return first, second
 
 
@@ -277,7 +336,8 @@ def discarded(draw: random.Random) -> Program:
         surrounded(random.Random(seed), [*device, *alias, *core, *after], len(device) + len(alias))
         for core in ([f"x.{method}"], [TWINS[method]])
     ]
-    text, intended = twice(draw, Draft({"x": source}, bodies[0], results), bodies[1])
+    # The twin writes into its input, which a second run would see.
+    text, intended = twice(draw, Draft({"x": source}, bodies[0], results), bodies[1], once=True)
     return Program("SF601", text, (intended,), gpu=bool(device))
 
 
@@ -649,7 +709,8 @@ def scaled(draw: random.Random) -> Program:
             else HEAD + "\n".join(lines) + "\n"
         )
 
-    return Program("SF604", written(False), (written(True),), free=frozenset({"scaler"}))
+    mixed = clip + (not scale) + (not update) > 1
+    return Program("SF604", written(False), (written(True),), free=frozenset({"scaler"}), mixed=mixed)
 
 
 def checkpoints(draw: random.Random) -> Program:
@@ -942,14 +1003,305 @@ def tokenized(draw: random.Random) -> Program:
     return Program("SF304", HEAD + "\n".join(lines) + "\n")
 
 
+def runtime_views(draw: random.Random) -> Program:
+    """SF102: views of attention and of feature maps, for inputs of both layouts."""
+    write = draw.choice([[], [], [], [], ["y.add_(1)"], ["y[0] = 3"], ["z = y[:1]", "z.zero_()"], ["out.mul_(2)"],
+                         ["F.relu(y, inplace=True)"], ["y = y * 2"], ["z = y.sum()"], ["kept = {'y': y}"]])  # fmt: skip
+    if draw.random() < 0.5:
+        made = draw.choice(["F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+                            "F.scaled_dot_product_attention(q, k, v)",
+                            "F.scaled_dot_product_attention(q, k, v, dropout_p=0.0)"])  # fmt: skip
+        view = draw.choice(["out.transpose(1, 2).view(B, T, H * D)", "out.view(B * H, T, D)", "out.transpose(1, 2).view(B, T, -1)",
+                            "out.transpose(1, 2).view(*q.shape[:1], T, H * D)", "out.view(B, -1)"])  # fmt: skip
+        heads = draw.choice(["torch.randn(2, 5, 4, 8).transpose(1, 2)", "torch.randn(2, 4, 5, 8)", "torch.randn(1, 4, 5, 8)",
+                             "torch.randn(2, 1, 5, 8)", "torch.randn(2, 4, 5, 8, requires_grad=True)"])  # fmt: skip
+        body = ["B, H, T, D = q.shape", f"out = {made}", f"y = {view}", *write, "return y, out"]
+        lines = [
+            "def attend(q, k, v):",
+            block(body),
+            f"heads = {heads}",
+            "results = attend(heads, heads, heads)",
+        ]
+        if draw.random() < 0.5:
+            lines = ["class Attention(nn.Module):", block(["def forward(self, q, k, v):", block(body)]),
+                     f"heads = {heads}", "results = Attention()(heads, heads, heads)"]  # fmt: skip
+        if "requires_grad" in heads and not write:
+            lines += ["results[0].sum().backward()", "grad = heads.grad"]
+        return Program("SF102", HEAD + "\n".join(lines) + "\n")
+    maps = draw.choice(["F.max_pool2d(F.relu(self.conv(x)), 2)", "F.adaptive_avg_pool2d(self.conv(x), 4)", "self.conv(x)[:, :, :4, :4]",
+                        "F.interpolate(self.conv(x), size=(4, 4))", "self.norm(self.conv(x))[..., :4, :4].relu()"])  # fmt: skip
+    view = draw.choice(
+        [
+            "out.view(out.size(0), -1)",
+            "out.view(-1, 4 * 4 * 4)",
+            "out.view(len(x), 4, -1).flatten(1)",
+            "out.view(out.shape[0], 64)",
+        ]
+    )
+    images = draw.choice(["torch.randn(2, 3, 8, 8)", "torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)",
+                          "torch.randn(2, 8, 8, 3).permute(0, 3, 1, 2)"])  # fmt: skip
+    init = ["super().__init__()", "self.conv = nn.Conv2d(3, 4, 3, padding=1)", "self.norm = nn.BatchNorm2d(4)",
+            "self.head = nn.Linear(64, 2)"]  # fmt: skip
+    body = [f"out = {maps}", f"y = {view}", *write, "return self.head(y)"]
+    lines = [
+        "class Net(nn.Module):", block(["def __init__(self):", block(init)]), block(["def forward(self, x):", block(body)]),
+        "net = Net()", f"images = {images}", "result = net(images)", "result.sum().backward()",
+    ]  # fmt: skip
+    return Program("SF102", HEAD + "\n".join(lines) + "\n")
+
+
+def keys(draw: random.Random) -> Program:
+    """SF401: keys that a forward does not take: of samples of a Dataset, of rows, and of columns of a table."""
+    extra = draw.choice([["idx"], ["idx"], ["id", "name"], ["weight"]])
+    value = {"idx": "i", "id": "i", "name": "'a'", "weight": "1.0"}
+    kind = draw.choice(["dataset", "rows", "table", "table", "removed", "collated"])
+    head = ["from torch.utils.data import DataLoader, Dataset"]
+    pairs = ", ".join(f"'{key}': {value[key]}" for key in extra)
+    row = f"{{'x': torch.ones(3) * i, 'y': torch.tensor(1.0), {pairs}}}"
+    if kind == "dataset":
+        data = ["class Rows(Dataset):", block(["def __len__(self):", block(["return 4"]), "def __getitem__(self, i):",
+                block(draw.choice([[f"return {row}"], [f"item = {row}", "return item"]]))]), "data = Rows()"]  # fmt: skip
+    elif kind in ("rows", "collated"):
+        data = [f"data = [{row} for i in range(4)]"]
+    else:
+        columns = {
+            "idx": "[0, 1, 2, 3]",
+            "id": "[0, 1, 2, 3]",
+            "name": "['a', 'b', 'c', 'd']",
+            "weight": "[1.0] * 4",
+        }
+        listed = ", ".join(f"'{key}': {columns[key]}" for key in extra)
+        more = "'text': ['p', 'q', 'r', 's'], 'old': [1, 2, 3, 4], "
+        removal = draw.choice(
+            ["['text', 'old']", "['text', \"old\"]", "('text', 'old')", "column_names=['text', 'old']"]
+        )
+        data = ["from datasets import Dataset as Table",
+                f"data = Table.from_dict({{'x': [[1.0, 2.0, 3.0]] * 4, 'y': [1.0] * 4, {more}{listed}}})"]  # fmt: skip
+        data += (
+            [f"data = data.remove_columns({removal})"]
+            if kind == "removed"
+            else ["data = data.remove_columns(['old', 'text'])"]
+        )
+        data += [draw.choice(["data = data.with_format('torch')", "data.set_format('torch')"])]
+    collate = ""
+    if kind == "collated":
+        data += ["def collate(rows):", block([f"return {{key: torch.stack([torch.as_tensor(row[key]) for row in rows]) "
+                 f"for key in ['x', 'y', {', '.join(map(repr, [e for e in extra if e != 'name']))}]}}"])]  # fmt: skip
+        collate = ", collate_fn=collate"
+    filtered = f"{{k: v for k, v in batch.items() if k not in {tuple(extra)!r}}}"
+    calls = draw.choice([
+        ("model(**batch)", f"model(**{filtered})"),
+        ("model(**batch)", f"model(**{filtered})"),
+        ("model(**{k: v for k, v in batch.items()})", f"model(**{filtered})"),
+        ("model(**batch, scale=2.0)", f"model(**{filtered}, scale=2.0)"),
+        ("model(**dict(batch))", f"model(**{filtered})"),
+        ("model.forward(**batch)", f"model(**{filtered})"),
+        ("model(scale=1.0, **{**batch})", f"model(**{filtered}, scale=1.0)"),
+        ("model(**{key: value.float() for key, value in batch.items()})", f"model(**{filtered})"),
+        ("model(**{k: v for k, v in batch.items() if k != 'y'}, y=batch['y'])", f"model(**{filtered})"),
+        ("(lambda inputs: model(**inputs))(batch)", f"model(**{filtered})"),
+    ])  # fmt: skip
+    reads = draw.choice([
+        [], [], [], [], [f"seen.append(batch['{extra[0]}'])"], [f"seen.append(batch.get('{extra[0]}'))"], ["seen.append(len(batch))"],
+        ["seen.append(sorted(batch))"], [f"key = '{extra[0][:1]}' + '{extra[0][1:]}'", "seen.append(batch[key])"],
+        ["seen.append(data.column_names if hasattr(data, 'column_names') else 0)"],
+        [f"seen.append(data[0]['{extra[0]}'])"],
+        ["seen.append(list(data[0]))"], ["k, v = 1, 2", "seen.append(k + v)"], ["other(**batch)"], ["note(**batch)"], ["note(**batch)"],
+        [f"seen.append(note({extra[0]}=batch, x=0, y=0))"],
+    ])  # fmt: skip
+    if "name" in extra and ".float()" in calls[0]:
+        calls = ("model(**batch)", f"model(**{filtered})")
+    around = draw.choice(["plain", "plain", "plain", "TypeError", "Exception", "off", "function", "method"])
+    net = [
+        "class Net(nn.Module):",
+        block(["def __init__(self):", block(["super().__init__()", "self.linear = nn.Linear(3, 1)"]),
+               "def forward(self, x, y, scale=1.0):",
+               block(["return F.mse_loss(self.linear(x).squeeze(-1), y) * scale"])]),
+        "def other(**inputs):", block(["seen.append(sorted(inputs))"]),
+        f"def note({extra[0]}, x, y, name=None):", block([f"return {extra[0]}"]),
+    ]  # fmt: skip
+    top = ["seen = []", "model = Net()", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+           f"loader = DataLoader(data, batch_size=2{collate})"]  # fmt: skip
+
+    def written(call: str) -> str:
+        step = [f"loss = {call}", "loss.backward()", "optimizer.step()", "optimizer.zero_grad()"]
+        if around == "TypeError":
+            step = ["try:", block(step), "except TypeError:", block(["seen.append('refused')"])]
+        elif around == "Exception":
+            step = ["try:", block(step), "except Exception as error:", block(["print(error)"])]
+        elif around == "off":
+            step = ["if unknown('OFF', 0):", block(step)]
+        before = draw_order
+        body = ["for batch in loader:", block([*reads, *step] if before else [*step, *reads])]
+        if around == "function":
+            body = ["def train(model, loader):", block(body), "train(model, loader)"]
+        elif around == "method":
+            body = [
+                "class Trainer:",
+                block(["def train(self, model, loader):", block(body)]),
+                "Trainer().train(model, loader)",
+            ]
+        return HEAD + "\n".join([*head, *net, *data, *top, *body]) + "\n"
+
+    draw_order = draw.random() < 0.5
+    # The repair may leave a column out of the table, and says so; then no batch has it.
+    free = frozenset({"batch", "seen"}) if kind in ("table", "removed") else frozenset()
+    return Program("SF401", written(calls[0]), (written(calls[1]),), free=free)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Lines with a fault that runs on the CPU, and the lines that its author wanted."""
+
+    lines: tuple[str, ...]
+    wanted: tuple[str, ...] | None = None
+
+    def written(self, plain: bool) -> list[str]:
+        return list(self.wanted if plain and self.wanted is not None else self.lines)
+
+
+IN_FORWARD = (
+    Fault(("mask = torch.tril(torch.ones(h.size(1), h.size(1)))", "h = mask @ h")),
+    Fault(("noise = torch.zeros(h.shape)", "h = h + noise")),
+    Fault(("h = h + torch.arange(h.size(1)).unsqueeze(-1)",)),
+    Fault(("h = h * self.scale",)),
+    Fault(("h = h[:, :1].transpose(1, 2).view(h.size(0), -1).unsqueeze(1).expand(-1, 4, -1) + h",)),
+    Fault(("h.float()", "h = h * 1")),
+    Fault(("h.contiguous()",)),
+    Fault(("h.clamp(min=0)", "h = h + 0"), ("h = h.clamp(min=0)", "h = h + 0")),
+    Fault(("h = checkpoint(self.inner, h, use_reentrant=True)",)),
+    Fault(("h = checkpoint(self.inner, h * 1, use_reentrant=True, preserve_rng_state=False)",)),
+    Fault(("index = torch.zeros(h.size(0), 1, dim, dtype=torch.int32)", "h = h + h.gather(1, index.long())")),
+    Fault(("row = torch.ones(1, dim)", "both = row.expand(1, dim)", "both.mul_(2)", "h = h * both")),
+)
+"""Lines of a forward, where `h` is [batch, 4, dim]."""
+IN_STEP = (
+    Fault(("total += loss",)),
+    Fault(("total = total + loss * len(x)",)),
+    Fault(("losses.append(loss)",)),
+    Fault(("history['loss'].append(loss)",)),
+    Fault(("kept = [*kept, loss]",)),
+    Fault(("weights = torch.ones(1)", "loss = loss * weights.to(loss.device).mean()")),
+    Fault(("offset = torch.zeros(x.size(0), 1)", "loss = loss + (out.detach().mean(1) * 0 + offset).mean()")),
+    Fault(("total += loss.item()", "losses += [loss]")),
+    Fault(("rows = x.view(2, -1)", "seen.append(rows.sum().item())")),
+    Fault(("if 'extra' in batch_:", "    batch_ = {k: v.to(device) for k, v in batch_.items()}")),
+    Fault(("x.to(device)",)),
+)
+"""Lines of a training step after the loss."""
+PLAIN = ("optimizer.zero_grad()", "loss.backward()", "optimizer.step()")
+CLIPPED = (
+    "optimizer.zero_grad()",
+    "loss.backward()",
+    "nn.utils.clip_grad_norm_(model.parameters(), 0.1)",
+    "optimizer.step()",
+)
+BACKWARD = (
+    Fault(PLAIN),
+    Fault(("scaler.scale(loss).backward()", "scaler.step(optimizer)", "optimizer.zero_grad()"),
+          ("loss.backward()", "optimizer.step()", "optimizer.zero_grad()")),
+    Fault(("optimizer.zero_grad(set_to_none=True)", "scaler.scale(loss).backward()", CLIPPED[2], "scaler.step(optimizer)",
+           "scaler.update()"), CLIPPED),
+    Fault(("optimizer.zero_grad()", "loss.backward()", "scaler.step(optimizer)", "scaler.update()"), PLAIN),
+    Fault(("try:", "    optimizer.zero_grad()", "    loss.backward()", "except torch.cuda.OutOfMemoryError:",
+           "    torch.cuda.empty_cache()", "    loss = model(x[:1]).mean()", "    loss.backward()", "optimizer.step()")),
+    Fault(("(loss / 2).backward()", "if step % 2 == 1:", "    optimizer.step()", "    optimizer.zero_grad()")),
+)  # fmt: skip
+
+
+def trainings(draw: random.Random) -> Program:
+    """Faults of several rules in scripts that train nested modules for three steps, and keep what they learned."""
+    forward = draw.sample(IN_FORWARD, draw.randint(0, 2))
+    step = draw.sample(IN_STEP, draw.randint(1, 2))
+    backward = draw.choice(BACKWARD)
+    first = draw.random() < 0.5
+    shape = draw.choice(["script", "function", "class", "main"])
+    evaluates = draw.random() < 0.4
+    config = draw.random() < 0.5
+    dim = "config.dim" if config else "3"
+    depth = draw.choice(["1", "2"])
+    loss = draw.choice(
+        [
+            "F.mse_loss(model(x).mean(1), y)",
+            "criterion(model(x).mean(1), y)",
+            "((model(x).mean(1) - y) ** 2).mean()",
+        ]
+    )
+    optimizer = draw.choice(
+        ["torch.optim.SGD(model.parameters(), lr=0.1)", "torch.optim.Adam(model.parameters(), lr=0.01)"]
+    )
+    device = draw.choice(['"cuda" if torch.cuda.is_available() else "cpu"',
+                          'torch.device("cuda" if torch.cuda.is_available() else "cpu")'])  # fmt: skip
+
+    def written(plain: bool, plain_forward: bool) -> str:
+        inner = [line for fault in forward for line in fault.written(plain_forward)]
+        block_class = [
+            "class Block(nn.Module):",
+            block(["def __init__(self, dim):", block([
+                "super().__init__()", "self.inner = nn.Sequential(nn.Linear(dim, dim), nn.Tanh())",
+                *(["self.scale = torch.full((dim,), 0.5)"] if "self.scale" in "".join(inner) else []),
+            ])]),
+            block(["def forward(self, x):", block(["dim = x.size(-1)", "h = self.inner(x)", *inner, "return h"])]),
+        ]  # fmt: skip
+        net = [
+            "class Net(nn.Module):",
+            block(["def __init__(self, dim, depth):", block([
+                "super().__init__()", "self.blocks = nn.ModuleList([Block(dim) for _ in range(depth)])",
+                "self.head = nn.Linear(dim, 1)",
+            ])]),
+            block(["def forward(self, x):", block(["for each in self.blocks:", block(["x = each(x)"]), "return self.head(x)"])]),
+        ]  # fmt: skip
+        after = [line for fault in step for line in fault.written(plain)]
+        own = backward.written(plain)
+        steps = [
+            "x, y = batch['x'].to(device), batch['y'].to(device)", "batch_ = batch", "out = model(x)", f"loss = {loss}",
+            *(own + after if first else after + own),
+        ]  # fmt: skip
+        made = [
+            "total, losses, history, kept, seen = 0.0, [], {'loss': []}, [], []",
+            "for step in range(3):", block(["batch = batches[step]", *steps]),
+        ]  # fmt: skip
+        ends = ["average = float(total) / 3"]
+        evaluation = ["model.eval()", "with torch.no_grad():", block(["score = float(model(batches[0]['x'].to(device)).sum())"]),
+                      "model.train()"] if evaluates else []  # fmt: skip
+        setup = [
+            f"model = Net({dim}, {depth})", "model.to(device)", f"optimizer = {optimizer}", "criterion = nn.MSELoss()",
+            'scaler = torch.amp.GradScaler("cpu")' if "scaler" in "".join(backward.lines) else "scaler = None",
+        ]  # fmt: skip
+        top = [
+            "from torch.utils.checkpoint import checkpoint",
+            *(["from dataclasses import dataclass", "@dataclass", "class Config:", block(["dim: int = 3", "lr: float = 0.1"]),
+               "config = Config()"] if config else []),
+            *block_class, *net, f"device = {device}",
+            "batches = [{'x': torch.randn(2, 4, 3), 'y': torch.randn(2, 1)} for _ in range(3)]",
+        ]  # fmt: skip
+        if shape == "script":
+            lines = [*top, *setup, *made, *ends, *evaluation]
+        elif shape == "function":
+            lines = [*top, *setup, "def train(model, batches, optimizer):", block([*made, *ends, *evaluation, "return average"]),
+                     "result = train(model, batches, optimizer)"]  # fmt: skip
+        elif shape == "main":
+            lines = [*top, "def main():", block([*setup, *made, *ends, *evaluation, "return model, average"]),
+                     'if __name__ == "__main__":', block(["model, result = main()"])]  # fmt: skip
+        else:
+            lines = [
+                *top, *setup, "class Trainer:",
+                block(["def __init__(self, model, optimizer):", block(["self.model = model", "self.optimizer = optimizer"]),
+                       "def fit(self, batches):",
+                       block(["model, optimizer = self.model, self.optimizer", *made, *ends, *evaluation, "return average"])]),
+                "result = Trainer(model, optimizer).fit(batches)",
+            ]  # fmt: skip
+        return HEAD + "\n".join(lines) + "\n"
+
+    # Some of the faults are not reported, where it is not known what calls them.
+    intended = (written(True, True), written(True, False), written(False, True))
+    return Program(
+        "trainings", written(False, False), intended, free=frozenset({"scaler"}), gpu=True, mixed=True
+    )
+
+
 FAMILIES: dict[str, Callable[[random.Random], Program]] = {
     each.__name__: each
     for each in (views, expanded, discarded, accumulated, devices, modules, losses, scaled, checkpoints,
-                 handlers, labels, batches, tokenized)
+                 handlers, labels, batches, tokenized, runtime_views, keys, trainings)
 }  # fmt: skip
-
-
-def write(seed: int) -> Program:
-    """Write the program of a seed; families take turns."""
-    names = list(FAMILIES)
-    return FAMILIES[names[seed % len(names)]](random.Random(seed))

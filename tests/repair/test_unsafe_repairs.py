@@ -187,6 +187,27 @@ def test_a_demo_does_not_change_a_function(check: Check) -> None:
     assert fixes(check(script, {"SF503"})) == [Applicability.UNSAFE]
 
 
+def test_a_function_that_tests_a_model_does_not_change_it(check: Check) -> None:
+    """The function is in a file that the training imports; nothing calls it."""
+    net = f"{NETWORK_HEAD}\n\ndef NAME():\n    print(Net()(torch.ones(1, 3, 8, 8)))\n"
+    assert fixes(check(net.replace("NAME", "test"), {"SF506"})) == [Applicability.DISPLAY]
+    assert fixes(check(net.replace("NAME", "test_forward"), {"SF506"})) == [Applicability.DISPLAY]
+    assert fixes(check(net.replace("NAME", "train"), {"SF506"})) == [Applicability.UNSAFE]
+
+
+NETWORK_HEAD = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 8, 3)
+
+    def forward(self, x):
+        return self.conv(x)
+"""
 NETWORK = """\
 import torch
 from torch import nn

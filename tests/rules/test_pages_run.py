@@ -12,6 +12,7 @@ import torch
 from execution import Ran, execute
 from pretended_gpu import outcomes
 from rule_pages import SECTIONS, Example, examples, front_matter, pages, stated_errors
+from value_descriptions import described_names
 
 from shapefix.engine.analysis import FileAnalyzer
 from shapefix.sources.project import Project
@@ -238,6 +239,66 @@ def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     raised = [error for errors in ran.errors.values() for error in errors]
     assert all(isinstance(error, AssertionError) for error in raised), raised
     assert len(raised) == len(ran.run_errors), raised
+
+
+def seeded(text: str) -> str:
+    """Set the seed before every statement at the top level, counted from the end."""
+    body = ast.parse(text).body
+    future = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    lines = [ast.unparse(node) for node in future]
+    for left, node in zip(range(len(body), 0, -1), body, strict=True):
+        if node not in future:
+            lines += [f"__import__('torch').manual_seed({left})", ast.unparse(node)]
+    return "\n".join(lines)
+
+
+def named(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def concerned(example: Example) -> set[str]:
+    """Names at the top level in statements that raise, are repaired, or use what such statements name."""
+    assert example.fixed is not None
+    kept = {ast.dump(node) for node in ast.parse(example.fixed.text).body}
+    marked = {finding.line + example.hidden for finding in example.findings} | execute(
+        example.text
+    ).errors.keys()
+    asserts = [
+        row for number, row in enumerate(example.run.split("\n"), start=1) if number in example.corrupts
+    ]
+    found = set().union(*(named(ast.parse(row)) for row in asserts))
+    for node in ast.parse(example.text).body:
+        rows = range(node.lineno, (node.end_lineno or 0) + 1)
+        names = named(node)
+        if ast.dump(node) not in kept or marked & set(rows) or names & found:
+            # A function that is concerned changes what it calls: `seen.append(loss)`, `model(x)`.
+            called = [each.value for each in ast.walk(node) if isinstance(each, ast.Attribute)]
+            called += [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+            is_code = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            found |= {node.name} if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else names
+            found |= {each.id for each in called if isinstance(each, ast.Name)} if is_code else set()
+    return found
+
+
+def assigned(node: ast.stmt) -> set[str]:
+    return named(node) if isinstance(node, (ast.Assign, ast.For)) else set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", [e for e in FIXED if e.fixed and not e.fixed.unsafe], ids=str)
+def test_a_safe_repair_changes_no_value_that_the_finding_is_not_about(example: Example) -> None:
+    assert example.fixed is not None
+    old, new = (
+        described_names(execute(seeded(text)).names) for text in (example.text, example.fixed.text)
+    )  # fmt: skip
+    others = old.keys() - concerned(example)
+    assert {name: new.get(name) for name in others} == {name: old[name] for name in others}
+
+
+def test_most_examples_have_values_to_compare() -> None:
+    pairs = [e for e in FIXED if e.fixed and not e.fixed.unsafe]
+    compared = [e for e in pairs if set().union(*map(assigned, ast.parse(e.text).body)) - concerned(e)]
+    assert len(compared) > len(pairs) / 2
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.modules import Place, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
 
-_DEMO_FILE = re.compile(r"(?:^|_)(?:test|tests|demo|demos|example|examples)(?:_|$)")
+_DEMO_NAME = re.compile(r"(?:^|_)(?:test|tests|demo|demos|example|examples)(?:_|$)")
 
 
 def only_shown(event: Event, found: Diagnostic) -> Diagnostic:
@@ -28,11 +28,13 @@ def only_shown(event: Event, found: Diagnostic) -> Diagnostic:
 
 
 def _demo(call: Place) -> cst.CSTNode | None:
-    """Return the block `if __name__ == "__main__"` around a call, or the whole file of a test or a demo."""
+    """Return `if __name__ == "__main__"` or a function `test` around a call, or the whole file of a test."""
     for node in enclosing(call.module, call.node):
+        if isinstance(node, cst.FunctionDef) and _DEMO_NAME.search(node.name.value):
+            return node
         if isinstance(node, cst.If) and any(dotted_name(part) == "__name__" for part in _compared(node.test)):
             return node
-    return call.module.tree if _DEMO_FILE.search(PurePath(call.module.path).stem) else None
+    return call.module.tree if _DEMO_NAME.search(PurePath(call.module.path).stem) else None
 
 
 def _compared(test: cst.BaseExpression) -> list[cst.BaseExpression]:

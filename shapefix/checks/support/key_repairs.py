@@ -28,7 +28,8 @@ def left_out(event: ModelCalled, keys: Sequence[str]) -> list[Fix]:
     removal = _removal(event.place.module, columns[0])
     if removal is not None and all(_removal(event.place.module, column) is removal for column in columns):
         unread = all(
-            not _mentions(event.place.module, key, column) for key, column in zip(keys, columns, strict=True)
+            not _mentions(event.place.module, key, column) and not _is_taken(event, key)
+            for key, column in zip(keys, columns, strict=True)
         )
         edit = _removed_too(event.place.module, removal, keys) if unread else None
         if edit is not None:
@@ -148,6 +149,26 @@ def _mentions(module: Module, key: str, place: Place | None) -> bool:
     """Whether the file mentions the key anywhere except at its assignment."""
     own = _literal(place.node, key) if place is not None else None
     return any(node is not own and _is_text(node, key) for node in nodes(module.tree))
+
+
+def _is_taken(event: ModelCalled, key: str) -> bool:
+    """Whether code of the file may take the key otherwise: `batch.idx`, `batch[name]`, `log(**batch)`."""
+    own = event.place.node.func if isinstance(event.place.node, cst.Call) else None
+
+    def takes(node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Attribute):
+            return node.attr.value == key
+        if isinstance(node, cst.Subscript):
+            return isinstance(node.value, cst.Name) and _is_unknown(node.slice[0].slice)
+        if not isinstance(node, cst.Call) or own is None or node.func.deep_equals(own):
+            return False
+        return any(given.star == "**" for given in node.args)
+
+    return any(takes(node) for node in nodes(event.place.module.tree))
+
+
+def _is_unknown(index: cst.BaseSlice) -> bool:
+    return isinstance(index, cst.Index) and not isinstance(index.value, (cst.SimpleString, cst.Integer))
 
 
 def _is_text(node: cst.CSTNode, key: str) -> bool:
