@@ -41,8 +41,8 @@ class SavedTensors:
 class SavedTensorWritten(Event):
     """A write into the memory of a saved tensor, before its gradient is computed.
 
-    subject is the expression of the tensor; layer is the module that writes, None for code of the user. undecided
-    is whether the write is in a branch that may never be taken.
+    subject is the expression of the tensor; layer is the module that writes, None for code of the user.
+    undecided is whether the write is in a branch that may never be taken.
     """
 
     subject: cst.CSTNode | None

@@ -86,12 +86,13 @@ def layer_call(name: str, tensor: str) -> str:
 
 def raises(code: str) -> bool:
     """Run a program with torch; return whether its backward finds an overwritten tensor."""
+    errors: list[str] = []
     try:
         exec(compile(code, "program", "exec"), {})
     except RuntimeError as error:
-        assert "modified by an inplace operation" in str(error), f"{code}\n{error}"
-        return True
-    return False
+        errors.append(str(error))
+    assert all("modified by an inplace operation" in error for error in errors), f"{code}\n{errors}"
+    return bool(errors)
 
 
 RESULTS = [

@@ -40,7 +40,8 @@ def normalized_scores(
     line = rewrites.line_of(event.place, source.place.module)
     yield rule.diagnostic(
         source.place.span,
-        f"`{source.code}` returns probabilities, but `{loss}` ({line}) expects scores: it applies {applied} itself",
+        f"`{source.code}` returns probabilities, "
+        f"but `{loss}` ({line}) expects scores: it applies {applied} itself",
         evidence=[
             *call_trace(event),
             Evidence(
