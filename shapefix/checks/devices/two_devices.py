@@ -21,7 +21,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Evidence, Fix
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
@@ -51,7 +51,25 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
             Evidence(event.place.span, f"combined here: {reason}"),
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
+        follows=None if lost else _created_alone(event, rule),
     )
+
+
+def _created_alone(event: DeviceMismatch, rule: Rule) -> Cause | None:
+    """Return the creation of a tensor on a device by a function combining it with values of its callers.
+
+    It is the cause for all callers, and for all operations on its result.
+    """
+    made = event.other.place
+    if made is None or not is_creation(made.node) or device_code(event.other) is None:
+        return None
+    home = enclosing_function(made)
+    cpu = event.cpu.place
+    if home is None or enclosing_function(event.place) is not home:
+        return None
+    if cpu is not None and enclosing_function(cpu) is home:
+        return None
+    return Cause(rule.code, made.span)
 
 
 def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
