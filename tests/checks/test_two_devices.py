@@ -50,3 +50,31 @@ a = x + y
 b = x + z
 """
     assert len(folded(check(text, {"SF602"}))) == 2
+
+
+LEFT_ON_THE_CPU = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(nn.Flatten(), nn.Linear(8, 4))
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.fc(self.blocks(x))
+
+
+net = Net()
+x, labels = torch.rand(3, 8).to("cuda"), torch.zeros(3, dtype=torch.long).to("cuda")
+predicted = net(x).argmax(1)
+right = (predicted == labels).sum()
+"""
+
+
+def test_what_a_model_left_on_the_cpu_computes_is_not_reported_again(check: Check) -> None:
+    (found,) = check(LEFT_ON_THE_CPU, {"SF602"})
+    assert "the weights of `self.blocks` are on the CPU" in found.message
+    assert not check(LEFT_ON_THE_CPU.replace("net = Net()", "net = Net().to('cuda')"), {"SF602"})
