@@ -7,6 +7,7 @@ from checking import Check
 
 from shapefix.diagnostics import Applicability, Condition
 from shapefix.repair.fixpoint import repair
+from shapefix.report.folding import folded
 
 HEAD = """
 import argparse
@@ -178,3 +179,28 @@ nn.Linear(args.vocab_size, 8)(rows)
     assert fix.applicability is Applicability.DISPLAY
     assert "`--vocab-size 400`" in fix.message
     assert found.condition == Condition("`--vocab-size` is 271, its default", constant=True)
+
+
+HEADS = """
+import torch
+from torch import nn
+
+
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean, self.spread = nn.Linear(8, 2), nn.Linear(8, 2)
+
+    def forward(self, x, y):
+        return self.mean(x), self.spread({given})
+
+
+scores = Heads()(torch.rand(3, 6), torch.rand(3, 6))
+"""
+
+
+@pytest.mark.parametrize(("given", "entries"), [("x", 1), ("y", 2)])
+def test_a_tensor_given_to_two_layers_is_one_cause(given: str, entries: int, check: Check) -> None:
+    found = check(HEADS.format(given=given), {"SF501"})
+    assert len(found) == 2
+    assert len(folded(found)) == entries

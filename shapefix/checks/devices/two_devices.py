@@ -53,7 +53,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
             Evidence(event.place.span, f"combined here: {reason}", Role.FAILURE),
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
-        follows=Cause("SF601", lost[0].place.span) if lost else None,
+        follows=Cause("SF601", lost[0].place.span) if lost else _created_alone(event, rule),
         habit=_mistake(event),
     )
 
@@ -64,6 +64,23 @@ def _on_a_gpu(device: Device) -> Condition | None:
     where = _text(device)
     text = "a GPU is available" if where == _AVAILABLE else f"{where} is a GPU"
     return Condition(text, constant=True)
+
+
+def _created_alone(event: DeviceMismatch, rule: Rule) -> Cause | None:
+    """Return the creation of a tensor on a device by a function combining it with values of its callers.
+
+    It is the cause for all callers, and for all operations on its result.
+    """
+    made = event.other.place
+    if made is None or not is_creation(made.node) or device_code(event.other) is None:
+        return None
+    home = enclosing_function(made)
+    cpu = event.cpu.place
+    if home is None or enclosing_function(event.place) is not home:
+        return None
+    if cpu is not None and enclosing_function(cpu) is home:
+        return None
+    return Cause(rule.code, made.span)
 
 
 def _kept(lost: Discarded) -> list[Fix]:

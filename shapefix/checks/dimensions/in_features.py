@@ -23,7 +23,7 @@ from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, 
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import layer_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Role
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Evidence, Fix, Role
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
@@ -66,7 +66,28 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
             ),
         ],
         fixes=_fixes(event, error, context),
+        follows=_first_for_tensor(event, error, context, rule),
     )
+
+
+def _first_for_tensor(
+    event: OpRejected, error: SizeMismatch, context: CheckContext, rule: Rule
+) -> Cause | None:
+    """Return the first finding for the same tensor: one wrong tensor given to two heads is one cause."""
+    tensor = event.operands[error.operand].tensor
+    for other in context.events:
+        if other is event:
+            return None
+        if (
+            isinstance(other, OpRejected)
+            and other.function in FEATURES
+            and other.calls == event.calls
+            and isinstance(other.error, SizeMismatch)
+            and other.operands[other.error.operand].tensor is tensor
+            and same(other.error.want, error.want)
+        ):
+            return Cause(rule.code, edited_place(other).span)
+    return None
 
 
 def _called(event: OpRejected) -> str:

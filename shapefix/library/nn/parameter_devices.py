@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shapefix.domains.devices import OF_MODULE, DeviceValue, ModuleDevice, shared
@@ -68,6 +68,15 @@ def send(call: Call, modules: list[InstanceValue | LibraryObject], found: Device
             call.ev.journal.write(module.facts, ModuleDevice, _here(call, found))
 
 
+def _after_report(tensors: Sequence[TensorValue]) -> Device | None:
+    """Device of a tensor computed by a module left on the CPU; None without such an input."""
+    devices = [tensor.device for tensor in tensors if tensor.device is not None]
+    return next(
+        (each for each in devices if each.kind is DeviceKind.SHARED and each.symbol is not OF_MODULE.symbol),
+        None,
+    )
+
+
 def note_place(
     call: Call,
     name: str,
@@ -88,9 +97,9 @@ def note_place(
         weights = replace(known, by_default=False, within=None)
     # Layers next to one that was not moved were not moved either: one report is enough.
     was_left = apart is not None and known is not None and known.kind is DeviceKind.CPU
-    found = (
-        None if was_left else apart or weights or joint([operand.tensor for operand in operands_in(given)])
-    )
+    tensors = [operand.tensor for operand in operands_in(given)]
+    after = _after_report(tensors) if known is not None and known.kind is DeviceKind.CPU else None
+    found = shared() if was_left else after or apart or weights or joint(tensors)
     for part in getattr(made, "items", None) or (made,):
         if isinstance(part, TensorValue) and not any(part is value for value in given.values()):
             part.device = found
