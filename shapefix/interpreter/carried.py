@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import libcst as cst
@@ -16,7 +17,7 @@ from shapefix.interpreter.journal import MISSING, Changes, Container, Location, 
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.per_item_sizes import rebound
 from shapefix.interpreter.stability import has_new_sizes, is_stable
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import Storage, TensorValue
 from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Lost, Names, Unknown, Value
 
 RETURNED = "return"
@@ -36,6 +37,15 @@ class Assignment:
 
     targets: tuple[str, ...]
     reads: frozenset[str]
+
+
+class LaterChanges(IntEnum):
+    """Changes of a later iteration, by the objects with new contents."""
+
+    NONE = 0
+    OF_OTHERS = 1
+    """Objects that no earlier iteration changed; it may have created them itself."""
+    OF_KNOWN = 2
 
 
 class LoopCarried:
@@ -60,6 +70,9 @@ class LoopCarried:
         self._own = frozenset(_containers(item)) if item is not None else frozenset()
         self._unstable: dict[Location, tuple[Container, Any, Any]] = {}
         self._objects: dict[Location, Value] = {}
+        self._seen: set[Location] = set()
+        self._kept: list[Changes] = []
+        """Changes of later iterations, kept so that no new container gets the identity of an old one."""
         for path in paths:
             for location, (container, key, _) in path.written.items():
                 self._before[location] = (container, key, _facts(content(container, key)))
@@ -102,14 +115,14 @@ class LoopCarried:
                 self._objects[location] = value.element
                 ev.journal.write(container, key, Contents(()))
 
-    def note_later(self, paths: Sequence[Changes]) -> bool:
-        """Note the changes of a later iteration; return whether it changes what the first one left unchanged.
+    def note_later(self, paths: Sequence[Changes]) -> LaterChanges:
+        """Note the changes of a later iteration that earlier ones did not make.
 
         Call in the state before that iteration. Symbols created since the loop began are those of one
         iteration.
         """
         since = self._since
-        found = False
+        found = LaterChanges.NONE
         for path in paths:
             for location, (container, key, after) in path.written.items():
                 if id(container) in self._own:
@@ -118,7 +131,8 @@ class LoopCarried:
                 if location in self._objects:
                     before, after = self._objects[location], without_length(after).element
                     if after is not None and not is_stable(before, after, since):
-                        found = found or location not in self._unstable
+                        if location not in self._unstable:
+                            found = LaterChanges.OF_KNOWN
                         self._unstable[location] = (container, key, Contents(None))
                     continue
                 if isinstance(before, Contents) and isinstance(after, Contents):
@@ -129,9 +143,15 @@ class LoopCarried:
                     after = join_contents(without_length(before), without_length(after))
                 elif location in self._unstable:
                     continue
+                if before is MISSING and isinstance(key, (Storage, Value)):
+                    # What is known of an object that this iteration created says nothing about others.
+                    continue
                 if before is MISSING or after is MISSING or not is_stable(before, after, since):
                     self._unstable[location] = (container, key, after)
-                    found = True
+                    known = location in self._before or location in self._seen
+                    found = max(found, LaterChanges.OF_KNOWN if known else LaterChanges.OF_OTHERS)
+        self._seen |= {location for path in paths for location in path.written}
+        self._kept += paths
         return found
 
     def give_up(self, paths: Sequence[Changes]) -> None:

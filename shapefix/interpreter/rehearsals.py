@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from shapefix.interpreter.carried import LoopCarried
+from shapefix.interpreter.carried import LaterChanges, LoopCarried
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.journal import Changes
 from shapefix.interpreter.state import DomainState
@@ -59,7 +59,7 @@ def find_later_changes(
         carried.note_returns(ev, returned)
         changed = carried.note_later(later)
         ev.journal.undo()
-        if not changed:
+        if changed is LaterChanges.NONE or (changed is LaterChanges.OF_OTHERS and number > 0):
             return
     carried.give_up([*first, *later])
 
