@@ -153,13 +153,16 @@ def _mentions(module: Module, key: str, place: Place | None) -> bool:
 
 def _is_taken(event: ModelCalled, key: str) -> bool:
     """Whether code of the file may take the key otherwise: `batch.idx`, `batch[name]`, `log(**batch)`."""
-    own = event.place.node.func if isinstance(event.place.node, cst.Call) else None
+    call = event.place.node if isinstance(event.place.node, cst.Call) else None
+    own = None if call is None else call.func
+    batches = [given.value for given in call.args if given.star == "**"] if call is not None else []
 
     def takes(node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Attribute):
             return node.attr.value == key
         if isinstance(node, cst.Subscript):
-            return isinstance(node.value, cst.Name) and _is_unknown(node.slice[0].slice)
+            is_batch = any(node.value.deep_equals(batch) for batch in batches)
+            return is_batch and _is_unknown(node.slice[0].slice)
         if not isinstance(node, cst.Call) or own is None or node.func.deep_equals(own):
             return False
         return any(given.star == "**" for given in node.args)
