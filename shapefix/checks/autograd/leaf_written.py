@@ -1,4 +1,4 @@
-"""SF902: an in-place write into a leaf that requires a gradient."""
+"""SF902: an in-place write into a leaf of the autograd graph."""
 
 from __future__ import annotations
 
