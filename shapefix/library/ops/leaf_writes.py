@@ -1,4 +1,4 @@
-"""Writes into leaves of the graph: tensors that require a gradient, and parameters.
+"""Writes into leaves of the graph: parameters, and other tensors with requires_grad.
 
 torch rejects them while gradients are recorded; the methods were executed with torch 2.13.
 """
@@ -54,7 +54,7 @@ _SEVERAL_VIEWS = frozenset({Op.SPLIT, Op.UNBIND})
 def note_leaf_write(
     call: Call, tensor: TensorValue, subject: cst.CSTNode | None, given: Iterable[Value]
 ) -> None:
-    """Report a write into a tensor that is certainly a leaf, or a view of one."""
+    """Report a write into a certain leaf, or a view of one."""
     ev = call.ev
     if not ev.state[Gradients].recording or not tensor.certain or call.name.startswith("torch.nn.init."):
         return
@@ -96,7 +96,7 @@ def _emit(ev: Evaluator, place: Place, subject: cst.CSTNode | None, given: Itera
 
 
 def _base(tensor: TensorValue) -> TensorValue | None:
-    """Return the tensor that this one is a view of, or itself; None for one view of several."""
+    """Return the tensor below a view, or the tensor itself; None for one view of several."""
     while len(tensor.sources) == 1 and tensor.sources[0].storage is tensor.storage:
         if tensor.origin is not None and tensor.origin.op in _SEVERAL_VIEWS:
             return None
