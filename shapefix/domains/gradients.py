@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, TRUE, Constant, Unknown, Value, facts_of
@@ -34,6 +37,18 @@ class Gradients:
     """Whether the code may have frozen parameters, unknown which."""
     leaves: dict[TensorValue, Value] = field(default_factory=dict)
     """Tensors with `requires_grad` set by the code, TRUE for leaves of the graph. Written to the journal."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LeafWritten(Event):
+    """A write into a leaf of the graph while gradients are recorded; torch raises here.
+
+    subject is the expression of the written tensor, the leaf or a view of it. is_differentiated is whether a
+    written value carries a graph itself.
+    """
+
+    subject: cst.CSTNode | None
+    is_differentiated: bool
 
 
 @hooks.enter_context
@@ -93,6 +108,13 @@ def require_grad(ev: Evaluator, tensor: TensorValue, asked: bool | None) -> None
         leaf = TRUE if asked and requires_grad(tensor) is False else Unknown()
         ev.journal.write(leaves, tensor, leaf)
     ev.journal.write(tensor, "graph", asked)
+
+
+def mark_leaf(ev: Evaluator, tensor: TensorValue) -> None:
+    """Record a new tensor as a leaf, such as a parameter."""
+    leaves = ev.state[Gradients].leaves
+    leaves.setdefault(tensor, FALSE)
+    ev.journal.write(leaves, tensor, TRUE)
 
 
 def is_leaf(ev: Evaluator, tensor: TensorValue) -> bool:

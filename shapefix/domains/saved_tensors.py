@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Storage, TensorValue
@@ -29,12 +29,27 @@ class SavedTensor(Value):
         return self.tensor is self.result
 
 
+@dataclass(frozen=True, slots=True)
+class MadeAt:
+    """Moment of an operation: its place, the step, and all open loops.
+
+    once is whether it runs once in a pass of these loops.
+    """
+
+    place: Place
+    step: int
+    loops: tuple[Loop, ...]
+    once: bool
+
+
 @dataclass(eq=False, slots=True)
 class SavedTensors:
     """Saved tensors at this moment of a run."""
 
     by_storage: dict[Storage, Value] = field(default_factory=dict)
     """By the memory that they share with their views. Written to the journal."""
+    results: dict[TensorValue, MadeAt] = field(default_factory=dict)
+    """Results of operations that saved tensors: their graph can be used once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,8 +66,16 @@ class SavedTensorWritten(Event):
     undecided: bool
 
 
+def note_used_once(ev: Evaluator, place: Place, result: TensorValue) -> None:
+    """Record the result of an operation with saved tensors, freed by its backward."""
+    loops = tuple(loop for frame in ev.frames for loop in frame.loops)
+    once = not any(frame.scope.comprehension for frame in ev.frames)
+    ev.state[SavedTensors].results.setdefault(result, MadeAt(place, ev.steps, loops, once))
+
+
 def note_saved(ev: Evaluator, tensor: TensorValue, saved: SavedTensor) -> None:
     """Record that an operation saved a tensor."""
+    note_used_once(ev, saved.place, saved.result)
     ev.journal.write(ev.state[SavedTensors].by_storage, tensor.storage, saved)
 
 

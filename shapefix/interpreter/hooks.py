@@ -8,7 +8,7 @@ calls hooks and knows nothing about the functions registered there. Hooks of lib
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import libcst as cst
 
@@ -56,6 +56,12 @@ bind_entry_point: Hooks[Callable[[Evaluator, Frame], None]] = Hooks()
 
 begin_loop: Hooks[Callable[[Evaluator, Loop], None]] = Hooks()
 """A `for` loop is about to run; its iterable is known."""
+
+end_first_pass: Hooks[Callable[[Evaluator, Loop, int, list[tuple[str, Any, Any]]], None]] = Hooks()
+"""The first pass of a loop, begun at this step, ends: each changed variable, its values before and after.
+
+The name of an attribute or a key begins with a dot. Not called for a pass that ends in several ways.
+"""
 
 recursion: Hooks[Callable[[Evaluator, cst.CSTNode], None]] = Hooks()
 """A running function is called again at a node; the call is not followed."""

@@ -11,13 +11,14 @@ from shapefix.interpreter.carried import LoopCarried, may_break
 from shapefix.interpreter.containers import RaggedDim
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, iterate, unrolled
-from shapefix.interpreter.journal import UNCHANGED, Changes
+from shapefix.interpreter.journal import UNCHANGED, Changes, content
 from shapefix.interpreter.per_item_sizes import axes_of, now
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
+    Names,
     Value,
 )
 
@@ -127,6 +128,17 @@ def _repeat(
     end = run()
     ev.close_loop()
     state = ev.journal.undo()
+    if end is Flow.FALLS_THROUGH and not loop.continues:
+        changes = [
+            (
+                key if isinstance(container, Names) else f".{key}" if isinstance(key, str) else ".",
+                content(container, key),
+                after,
+            )
+            for container, key, after in state.written.values()
+        ]
+        for hook in hooks.end_first_pass:
+            hook(ev, loop, start, changes)
     iterated = [*loop.continues, state] if end is Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
     carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since, item)

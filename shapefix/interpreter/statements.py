@@ -26,6 +26,7 @@ from shapefix.interpreter.values import (
     ClassValue,
     FunctionValue,
     Imported,
+    Parameter,
     Reference,
     Scope,
     Unknown,
@@ -160,6 +161,8 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> Flow:
         if kind is cst.Add:
             _add_up(ev, node, node.target, node.value, operand, before)
         return Flow.FALLS_THROUGH
+    if isinstance(before, Parameter):
+        call_library(ev, "operator.iadd", Arguments([before, operand]), node)
     if isinstance(before, ListValue) and kind is cst.Add:
         joined = arithmetic.operate(ev, cst.Add, before, operand, node)
         contents = joined.contents if isinstance(joined, ListValue) else Contents(None)

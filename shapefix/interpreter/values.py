@@ -129,6 +129,22 @@ class Parameter(ModulePart):
     def __init__(self, modules: frozenset[Value]) -> None:
         super().__init__(modules, "parameter")
 
+    def attribute(self, name: str) -> Value:
+        found = self.attributes.get(name)
+        if found is None:
+            found = self.attributes[name] = ParameterAttribute(self.modules, name)
+        return found
+
+
+class ParameterAttribute(ModulePart):
+    """An attribute or method of any parameter of these modules."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, modules: frozenset[Value], name: str) -> None:
+        super().__init__(modules, f"parameter.{name}")
+        self.name = name
+
 
 class Constant(Value):
     """Stated str, bytes, bool, int, float, complex, None or Ellipsis."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shapefix.domains.devices import OF_MODULE
+from shapefix.domains.gradients import mark_leaf
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
@@ -290,6 +291,8 @@ def parameter(call: Call) -> Value:
     asked = call.constant(1, "requires_grad", call.name.endswith("Parameter"))
     made.graph = asked if isinstance(asked, bool) else None
     made.own = True
+    if asked is True:
+        mark_leaf(call.ev, made)
     # It moves together with its module.
     made.device = OF_MODULE
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shapefix.domains.gradients import mark_leaf
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, Value
@@ -116,6 +117,8 @@ def _register(rank: int, *, transposed: bool) -> None:
         layout = _weight_layout(given, rank, transposed=transposed)
         made = TensorValue() if layout is None else as_result(call, layout, Op.PARAMETER)
         made.graph = is_trained(call, call.receiver)
+        if made.graph:
+            mark_leaf(call.ev, made)
         note_weight(call, made)
         return made
 

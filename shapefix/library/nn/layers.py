@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.domains.batches import Batches
 from shapefix.domains.devices import ModuleDevice
+from shapefix.domains.gradients import mark_leaf
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.tensor_values import TensorValue
@@ -251,6 +252,8 @@ def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call],
         else:
             made = as_result(call, contiguous([s for s in sizes if s is not None]), Op.PARAMETER)
         made.graph = is_trained(call, call.receiver) if not name.startswith("running_") else False
+        if made.graph:
+            mark_leaf(call.ev, made)
         fields[name] = made
         note_weight(call, made)
         return made

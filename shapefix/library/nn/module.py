@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.domains.devices import OF_MODULE, ModuleDevice, named_device, placed
-from shapefix.domains.gradients import Gradients
+from shapefix.domains.gradients import Gradients, require_grad
 from shapefix.domains.modes import EvaluationRecorded
 from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
@@ -100,6 +100,10 @@ def set_requires_grad(call: Call) -> Value:
     asked = call.constant(0, "requires_grad", True)
     for module in modules_in(receiver):
         set_trained(call, module, asked if isinstance(asked, bool) else None)
+        for tensor in module.fields.values():
+            if isinstance(tensor, TensorValue) and tensor in call.ev.state[Gradients].leaves:
+                if tensor.own or isinstance(module, LibraryObject):
+                    require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
     return receiver
 
 

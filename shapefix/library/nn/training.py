@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shapefix.domains.gradients import Gradients
+from shapefix.domains.gradients import Gradients, is_leaf
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Fact
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
@@ -88,6 +90,14 @@ def has_weights(name: str, fields: Mapping[str, Value]) -> bool:
     kind = name.removeprefix("torch.nn.")
     switch = _SWITCHED.get(kind)
     return kind in _WEIGHTED if switch is None else BoundArguments(fields).flag(switch) is True
+
+
+def has_trained_weights(ev: Evaluator, module: InstanceValue | LibraryObject) -> bool:
+    """Check whether a module itself certainly has a trained parameter."""
+    if isinstance(module, LibraryObject) and has_weights(module.kind, module.fields):
+        known = module.facts.known(Trained)
+        return known is not None and not isinstance(known, Frozen) and known.entry_point == ev.entry_point
+    return any(isinstance(each, TensorValue) and is_leaf(ev, each) for each in module.fields.values())
 
 
 def takes_part(call: Call, name: str, layer: Value) -> bool | None:

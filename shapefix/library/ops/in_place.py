@@ -16,10 +16,19 @@ from shapefix.domains.saved_tensors import note_write_into_saved
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, Constant, Integer, LibraryObject, Value, as_tensor
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    Integer,
+    LibraryObject,
+    Parameter,
+    Value,
+    as_tensor,
+)
 from shapefix.library.ops.elementwise import UNARY
 from shapefix.library.ops.graphs import note_graph_write
 from shapefix.library.ops.indexing import specs_of
+from shapefix.library.ops.leaf_writes import note_leaf_write, note_parameter_write
 from shapefix.library.ops.scatters import check_scatter
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject
@@ -93,8 +102,11 @@ def emit_write(
     value: Value | None = None,
 ) -> None:
     """Report a write to the memory of tensor, and record the written value."""
+    given = [each for each in call.arguments.everything if each is not tensor]
+    if "dropout" not in call.name.lower():
+        note_leaf_write(call, tensor, subject, given)
     note_write(call, tensor, value)
-    note_graph_write(call, tensor, [each for each in call.arguments.everything if each is not tensor])
+    note_graph_write(call, tensor, given)
     note_mask(call.ev, tensor, value, call.place.node, subject)
     if "dropout" not in call.name.lower():
         # In evaluation mode, and for p = 0, a dropout writes nothing.
@@ -174,7 +186,11 @@ def masked_fill(call: Call, tensor: TensorValue) -> Value:
 
 @function("operator.iadd")
 def augmented(call: Call) -> Value:
-    tensor, operand = as_tensor(call.value(0)), call.value(1)
+    written, operand = call.value(0), call.value(1)
+    if isinstance(written, Parameter):
+        note_parameter_write(call, written, subject_of(call))
+        return NONE
+    tensor = as_tensor(written)
     if tensor is None:
         return NONE
     emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
@@ -197,6 +213,7 @@ def setitem(call: Call) -> Value:
         return NONE
     shared, refused = _index_write(tensor, index)
     _check_part(call, tensor, index)
+    note_leaf_write(call, tensor, subject_of(call), [call.value(2) or NONE])
     note_index_write(call, tensor, index, call.value(2))
     note_graph_write(call, tensor, [call.value(2) or NONE])
     note_mask(call.ev, tensor, call.value(2), call.place.node, subject_of(call))

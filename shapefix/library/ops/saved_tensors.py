@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shapefix.domains.saved_tensors import SavedTensor, note_saved
+from shapefix.domains.saved_tensors import SavedTensor, note_saved, note_used_once
 from shapefix.interpreter.calls import Call, after_call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Value, as_tensor
 
@@ -65,6 +66,10 @@ SAVED_INPUTS_OF_LAYERS = frozenset(
     )
 )
 """Layers whose gradient, or that of their weight, is computed from their input."""
+RECURRENT_LAYERS = frozenset(
+    f"torch.nn.{name}" for name in ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
+)
+"""Layers that save states and inputs of their own; all results share one graph."""
 SAVED_FACTORS = frozenset({"mul", "matmul", "mm", "bmm"})
 """Products: each factor is saved if the other one requires a gradient."""
 _SPACES = ("torch.", "operator.")
@@ -92,10 +97,16 @@ after_call(note_saved_tensors)
 
 def note_saved_by_layer(call: Call, name: str, given: Mapping[str, Value], made: Value) -> None:
     """Record the tensor saved by a layer of this class, if its result certainly carries a graph."""
+    if isinstance(made, TupleValue):
+        for part in made.items if name in RECURRENT_LAYERS else ():
+            note_saved_by_layer(call, name, given, part)
+        return
     if not isinstance(made, TensorValue) or not made.graph:
         return
     if name in SAVED_RESULTS_OF_LAYERS:
         _note(call, made, made, is_result=True)
+    elif name in RECURRENT_LAYERS:
+        note_used_once(call.ev, call.place, made)
     elif name in SAVED_INPUTS_OF_LAYERS:
         _note(call, as_tensor(given.get("input")), made, is_result=False)
 

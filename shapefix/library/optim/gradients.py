@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shapefix.domains.gradients import is_leaf
+from shapefix.domains.reused_graphs import note_second_backward
 from shapefix.domains.training import (
     PENDING,
     Backward,
@@ -97,7 +98,9 @@ def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> V
     remember(call, gradients)
     requires = requires_grad(tensor) if tensor is not None else None
     leaf = tensor is not None and is_leaf(call.ev, tensor)
-    call.ev.emit(Backward(*at, tensor, requires, leaf, gradients))
+    event = Backward(*at, tensor, requires, leaf, gradients)
+    note_second_backward(call.ev, event)
+    call.ev.emit(event)
     return NONE
 
 

@@ -1,0 +1,245 @@
+"""Graphs used by a second backward: of a loop's later pass, or of a later statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import libcst as cst
+
+from shapefix.domains.saved_tensors import MadeAt, SavedTensors
+from shapefix.domains.training import Backward, LossAccumulated
+from shapefix.interpreter import hooks
+from shapefix.interpreter.containers import elements
+from shapefix.interpreter.evaluator import Evaluator, Loop
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import children, target_names
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.interpreter.values import Constant, Unknown, Value
+
+_DEEPEST = 3
+_FEW = 8
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GraphReused(Event):
+    """A backward through a part of a graph already used by an earlier backward.
+
+    backward is the second one, first the earlier one, the same in a loop. made is the operation of the shared
+    part. loop is the loop with both; is_carried is whether a pass of it passes the part on to the next one.
+    """
+
+    backward: Backward
+    first: Backward
+    made: MadeAt
+    loop: Loop | None
+    is_carried: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Change:
+    """Values of one place before and after the first pass of a loop; names of attributes begin with a dot."""
+
+    name: str
+    old: Value
+    new: TensorValue
+
+
+@hooks.end_first_pass
+def _note_later_passes(ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]]) -> None:
+    """Report each backward of a loop with the same graph in its next pass."""
+    if ev.silenced or not any(True for _ in _backwards(ev, loop)) or _may_differ(loop, changes):
+        return
+    changed = list(_tensors(changes))
+    before = {id(change.old) for change in changed if isinstance(change.old, TensorValue)}
+    results = ev.state[SavedTensors].results
+    for backward in _backwards(ev, loop):
+        loss = backward.loss
+        if not isinstance(loss, TensorValue):
+            continue
+        within = tuple(each.loop for each in backward.loops)
+        found = [
+            made
+            for tensor in _graph(loss, before)
+            if (made := results.get(tensor)) is not None
+            and made.once
+            and made.step < start
+            and _is_prefix(made.loops, within[:-1])
+        ]
+        for made in found[:1]:
+            ev.emit(GraphReused(backward.place, backward.calls, backward, backward, made, loop, False))
+        if not found:
+            carried = _passed_on(ev, loop, loss, changed)
+            if carried is not None and carried.once and _is_prefix(carried.loops, within):
+                ev.emit(GraphReused(backward.place, backward.calls, backward, backward, carried, loop, True))
+
+
+def note_second_backward(ev: Evaluator, backward: Backward) -> None:
+    """Report a backward through a graph already used by an earlier one of the same function."""
+    loss = backward.loss
+    if ev.silenced or not isinstance(loss, TensorValue):
+        return
+    results = ev.state[SavedTensors].results
+    loops = tuple(each.loop for each in backward.loops)
+    shared = [each for each in graph_of(loss) if each in results]
+    earlier = [each for each in ev.events if isinstance(each, Backward) and each is not backward][-_FEW:]
+    for first in earlier if shared else ():
+        if first.calls != backward.calls or not isinstance(first.loss, TensorValue):
+            continue
+        if tuple(each.loop for each in first.loops) != loops:
+            continue
+        again = first.place.node is backward.place.node
+        if again and not (first.loops and first.loops[-1].certain and backward.loops[-1].certain):
+            continue
+        used = {_moment(results[each]) for each in graph_of(first.loss) if each in results}
+        for tensor in shared:
+            made = results[tensor]
+            if _moment(made) in used and made.once and _is_prefix(made.loops, loops):
+                loop = loops[-1] if again else None
+                is_carried = again and made.loops == loops
+                ev.emit(GraphReused(backward.place, backward.calls, backward, first, made, loop, is_carried))
+                return
+
+
+def _passed_on(ev: Evaluator, loop: Loop, loss: TensorValue, changed: list[_Change]) -> MadeAt | None:
+    """Return the operation with a graph used again by the next pass: through a state or a sum."""
+    used = graph_of(loss)
+    results = ev.state[SavedTensors].results
+    freed = {_moment(results[each]) for each in used if each in results}
+    operands = {id(source) for each in used for source in each.sources}
+    for change in changed:
+        if _is_sum(ev, loop, change):
+            if not any(each is change.new for each in used):
+                continue
+        elif id(change.old) not in operands or not _is_read_and_set(loop, change.name):
+            continue
+        for tensor in graph_of(change.new):
+            made = results.get(tensor)
+            if made is not None and _moment(made) in freed:
+                return made
+    return None
+
+
+def _is_sum(ev: Evaluator, loop: Loop, change: _Change) -> bool:
+    """Whether a variable adds up tensors over the passes of a loop, from a number before it."""
+    if (
+        change.name.startswith(".")
+        or not isinstance(change.old, Constant)
+        or _settings(loop, change.name) != (0, 1)
+    ):
+        return False
+    return any(
+        isinstance(event, LossAccumulated)
+        and event.total is change.new
+        and event.loops[-1].loop is loop
+        and event.loops[-1].certain
+        and isinstance(event.place.node, cst.AugAssign)
+        for event in ev.events
+    )
+
+
+def _moment(made: MadeAt) -> tuple[int, int]:
+    """Return a key shared by all results of one call."""
+    return id(made.place.node), made.step
+
+
+def _may_differ(loop: Loop, changes: list[tuple[str, Any, Any]]) -> bool:
+    """Whether a later pass may take other branches, because of a changed flag."""
+    flags = {name for name, old, _ in changes if isinstance(old, Constant) and name != "."}
+    attributes = [new for name, old, new in changes if name.startswith(".") and name in flags]
+    if any(isinstance(new, (Constant, Unknown)) for new in attributes):
+        return True
+    waiting: list[cst.CSTNode] = [loop.node.body]
+    while flags and waiting:
+        node = waiting.pop()
+        if isinstance(node, (cst.If, cst.IfExp, cst.While)) and flags & set(_names(node.test)):
+            return True
+        waiting.extend(children(node))
+    return False
+
+
+def _is_read_and_set(loop: Loop, name: str) -> bool:
+    """Whether a variable is read by each pass of a loop, then set at one place; always for attributes."""
+    if name.startswith("."):
+        return True
+    return _settings(loop, name) == (1, 0) and next(_uses(loop.node.body, name), None) is False
+
+
+def _settings(loop: Loop, name: str) -> tuple[int, int]:
+    """Return how often the body of a loop assigns a variable, and how often it adds to it."""
+    assigned = added = 0
+    waiting: list[cst.CSTNode] = [loop.node.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.AugAssign):
+            added += isinstance(node.target, cst.Name) and node.target.value == name
+        elif isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.NamedExpr, cst.For, cst.CompFor)):
+            assigned += name in target_names(node.target)
+        waiting.extend(children(node))
+    return assigned, added
+
+
+def _uses(node: cst.CSTNode, name: str) -> Iterator[bool]:
+    """Yield each use of a variable in the order of evaluation: whether it is an assignment."""
+    if isinstance(node, cst.Assign):
+        yield from _uses(node.value, name)
+        for target in node.targets:
+            yield from (True for each in target_names(target.target) if each == name)
+    elif isinstance(node, cst.Name):
+        yield from (False for _ in range(node.value == name))
+    elif not isinstance(node, (cst.Lambda, cst.FunctionDef)):
+        for child in children(node):
+            yield from _uses(child, name)
+
+
+def _names(node: cst.CSTNode) -> Iterator[str]:
+    """Yield all names in an expression."""
+    if isinstance(node, cst.Name):
+        yield node.value
+    for child in children(node):
+        yield from _names(child)
+
+
+def _backwards(ev: Evaluator, loop: Loop) -> Iterator[Backward]:
+    """Yield the backwards certain in each pass of a loop, outside of its inner loops."""
+    for event in ev.events:
+        if isinstance(event, Backward) and event.loops and event.loops[-1].loop is loop:
+            if event.loops[-1].certain:
+                yield event
+
+
+def _graph(loss: TensorValue, stops: set[int]) -> list[TensorValue]:
+    """Return the tensors certainly reached by gradients, up to those in stops."""
+    if not requires_grad(loss) or id(loss) in stops:
+        return []
+    found, seen = [loss], {id(loss)}
+    for each in found:
+        for source in each.sources:
+            if id(source) not in seen and id(source) not in stops and requires_grad(source):
+                seen.add(id(source))
+                found.append(source)
+    return found
+
+
+def graph_of(loss: TensorValue) -> list[TensorValue]:
+    """Return the tensors certainly reached by gradients of a loss."""
+    return _graph(loss, set())
+
+
+def _is_prefix(loops: tuple[Loop, ...], others: tuple[Loop, ...]) -> bool:
+    return others[: len(loops)] == loops
+
+
+def _tensors(changes: list[tuple[str, Any, Any]], depth: int = 0) -> Iterator[_Change]:
+    """Yield the changed tensors, with the items of tuples and lists one by one."""
+    for name, old, new in changes:
+        if isinstance(new, TensorValue):
+            if isinstance(old, Value):
+                yield _Change(name, old, new)
+            continue
+        olds = elements(old) if isinstance(old, Value) else None
+        news = elements(new) if isinstance(new, Value) else None
+        if olds is not None and news is not None and len(olds) == len(news) and depth < _DEEPEST:
+            parts = [(name, one, other) for one, other in zip(olds, news, strict=True)]
+            yield from _tensors(parts, depth + 1)
