@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Fact
@@ -72,7 +74,7 @@ def _note_frozen(ev: Evaluator, owner: Value, name: str) -> None:
 
 
 @hooks.set_attribute
-def _set_requires_grad(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+def _set_requires_grad(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     if name != "requires_grad":
         return
     ev.state[Gradients].frozen = True
