@@ -245,7 +245,7 @@ def _place_inputs(ev: Evaluator, frame: Frame) -> None:
 
 
 @hooks.set_attribute
-def _keep_apart(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+def _keep_apart(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     """Forget the device of a tensor computed from a parameter in `__init__`.
 
     It is not registered, so that a move of the module leaves it where it is.

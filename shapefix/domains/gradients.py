@@ -87,7 +87,7 @@ def _note_frozen(ev: Evaluator, owner: Value, name: str) -> None:
 
 
 @hooks.set_attribute
-def _set_requires_grad(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+def _set_requires_grad(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     if name != "requires_grad":
         return
     ev.state[Gradients].frozen = True

@@ -34,7 +34,8 @@ class ForwardCalled(TrainingEvent):
     training is its mode, None if unknown; recording is whether gradients are recorded. modules
     are all known modules below it, itself included; mode_dependent are those in training mode that compute
     something else in evaluation, with dropout or batch statistics. result is the result of the call. loaded
-    is whether a part comes from `from_pretrained`, and is still in evaluation mode because of it.
+    is whether a part comes from `from_pretrained`, and is still in evaluation mode because of it. called are
+    the modules called during the call, this one included.
     """
 
     module: Value
@@ -44,6 +45,7 @@ class ForwardCalled(TrainingEvent):
     mode_dependent: tuple[LibraryObject, ...]
     result: Value
     loaded: bool = False
+    called: frozenset[Value] = frozenset()
 
 
 @dataclass(eq=False, slots=True)
@@ -56,6 +58,8 @@ class ModuleModes:
     """Entry points in which modules were created, or switched last. Written to the journal."""
     open_calls: int = 0
     """Number of nested running calls of modules."""
+    called: set[Value] = field(default_factory=set)
+    """Modules called since the outermost running call of a module began."""
 
 
 @hooks.escape

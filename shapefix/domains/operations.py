@@ -76,7 +76,7 @@ class ReducedToScalar(Event):
 
 
 @hooks.set_attribute
-def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+def _set_data(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     """Apply `x.data = y`: x gets the layout of y."""
     if name == "data" and isinstance(owner, TensorValue):
         ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)

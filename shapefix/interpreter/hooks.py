@@ -75,8 +75,8 @@ read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 """An unknown value is called at a node; the call is not followed."""
 
-set_attribute: Hooks[Callable[[Evaluator, Value, str, Value], None]] = Hooks()
-"""`owner.name = value`."""
+set_attribute: Hooks[Callable[[Evaluator, Value, str, Value, cst.CSTNode], None]] = Hooks()
+"""`owner.name = value`, with the node of `owner.name`."""
 
 begin_try: Hooks[Callable[[Evaluator, cst.Try | cst.TryStar], TryListener]] = Hooks()
 """The body of a `try` statement is about to run."""

@@ -19,6 +19,7 @@ from shapefix.interpreter.values import (
     TEXT,
     Constant,
     InstanceValue,
+    Integer,
     LibraryObject,
     Slice,
     Text,
@@ -33,7 +34,7 @@ from shapefix.tensors.errors import NoSuchDimension
 from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size, divide
 from shapefix.tensors.quotients import minimum
-from shapefix.tensors.symbols import PerItemSize, RangeItem
+from shapefix.tensors.symbols import ListedNumber, PerItemSize, RangeItem, SampleIndex
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
@@ -144,7 +145,17 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
             return ListValue(None, _element(owner))
         length = owner.length and _part_length(owner.length, index, ev.place(node))
         return ListValue(None, _element(owner), length, owner.axes)
+    if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex):
+        return _any_number(items or ()) or _element(owner)
     return _element(owner)
+
+
+def _any_number(items: tuple[Value, ...]) -> Value | None:
+    """An arbitrary one of different ints; None for other items."""
+    numbers = [each.value for each in items if isinstance(each, Constant) and type(each.value) is int]
+    if len(numbers) < len(items) or len(set(numbers)) < 2:
+        return None
+    return Integer(Size.from_symbol(ListedNumber(min(numbers), max(numbers))))
 
 
 def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> None:

@@ -132,7 +132,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
                 call_value(ev, declared.setter, Arguments([owner, value]), node)
             return
     for hook in hooks.set_attribute:
-        hook(ev, owner, name, value)
+        hook(ev, owner, name, value, node)
     if isinstance(owner, (InstanceValue, ClassValue)):
         if isinstance(value, Unknown) and not value.hint:
             value.hint = f"self.{name}"

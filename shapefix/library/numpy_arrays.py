@@ -60,6 +60,13 @@ SIGNATURES = {
     **{f"numpy.random.{name}": text for name, text in _DRAWN.items()},
     "numpy.random.rand": "*args",
     "numpy.random.randn": "*args",
+    "numpy.random.Generator.random": "size=None, dtype=None, out=None",
+    "numpy.random.Generator.standard_normal": "size=None, dtype=None, out=None",
+    "numpy.random.Generator.normal": "loc=0.0, scale=1.0, size=None",
+    "numpy.random.Generator.uniform": "low=0.0, high=1.0, size=None",
+    "numpy.random.Generator.integers": "low, high=None, size=None, dtype=None, endpoint=False",
+    "numpy.ndarray.sum": "axis=None, dtype=None, out=None, keepdims=False",
+    "numpy.ndarray.mean": "axis=None, dtype=None, out=None, keepdims=False",
     "numpy.zeros": "shape, dtype=None, order='C'",
     "numpy.ones": "shape, dtype=None, order='C'",
     "numpy.empty": "shape, dtype=None, order='C'",
@@ -76,7 +83,10 @@ SIGNATURES = {
 }
 """Parameters of numpy's functions and methods that are read here."""
 
+GENERATOR = "numpy.random.Generator"
+
 declare(ARRAY, "builtins.object")
+declare(GENERATOR, "builtins.object")
 
 
 def _arguments_of(call: Call) -> BoundArguments:
@@ -152,6 +162,51 @@ def distributed(call: Call) -> Value:
         return Unknown()
     dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
     return _array(call, given.shape("size"), dtype)
+
+
+@function("numpy.random.default_rng")
+def generator(call: Call) -> Value:
+    return LibraryObject(GENERATOR, {}, call.place)
+
+
+@method(GENERATOR, "random", "standard_normal", "normal", "uniform", "integers")
+def drawn_by_generator(call: Call) -> Value:
+    """Random numbers of a distribution; a single one without a size."""
+    given = _arguments_of(call)
+    is_plain = given.is_none("size") is False and "out" not in call.arguments.keywords
+    if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
+        return Unknown()
+    default = "int64" if call.name.endswith("integers") else "float64"
+    return _array(call, given.shape("size"), _dtype(given, default) if "dtype" in given.values else default)
+
+
+def _are_numbers(given: BoundArguments, *names: str) -> bool:
+    """Check that these arguments are numbers: the sizes of arrays would decide, too."""
+    values = [given.value(name) for name in names if name in given.values]
+    return all(each is None or is_number(each) or isinstance(each, Constant) for each in values)
+
+
+@method(ARRAY, "sum", "mean")
+def reduced(call: Call) -> Value:
+    """Sum or mean over one axis; over all axes it is a number."""
+    held, given = as_array(call.receiver), _arguments_of(call)
+    axis, keeps = given.number("axis"), given.flag("keepdims")
+    plain = given.is_none("dtype") is True and given.is_none("out") is True and not call.arguments.open
+    if held is None or held.layout is None or axis is None or keeps is None or not plain:
+        return Unknown()
+    rank = held.layout.rank
+    if not -rank <= axis < rank or rank < 2:
+        return Unknown()
+    sizes = list(held.layout.sizes)
+    sizes[axis:] = [*([Size.of(1)] if keeps else []), *sizes[axis % rank + 1 :]]
+    layout = contiguous(sizes) if is_contiguous(held.layout) else unknown_strides(tuple(sizes))
+    return _of_layout(call, layout, _of_reduction(held.dtype, call.name.endswith("mean")), held)
+
+
+def _of_reduction(dtype: str | None, is_mean: bool) -> str | None:
+    if dtype is None or dtype.startswith("float"):
+        return dtype
+    return "float64" if is_mean else "int64" if dtype in ("bool", "int8", "int16", "int32", "int64") else None
 
 
 @function("numpy.zeros", "numpy.ones", "numpy.empty")

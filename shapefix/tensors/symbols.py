@@ -110,6 +110,23 @@ class RangeItem(Symbol):
         self.step = step
 
 
+class SampleIndex(Symbol):
+    """Index of an arbitrary sample of a data set: a loader gets to each of them."""
+
+    __slots__ = ()
+
+
+class ListedNumber(Symbol):
+    """Arbitrary number of a list of known numbers, from smallest to largest."""
+
+    __slots__ = ("largest", "smallest")
+
+    def __init__(self, smallest: int, largest: int) -> None:
+        super().__init__("n", min(smallest, 1))
+        self.smallest = smallest
+        self.largest = largest
+
+
 class ItemPosition(Symbol):
     """Position of an arbitrary item of a list, counted from 0."""
 

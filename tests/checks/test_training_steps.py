@@ -200,3 +200,116 @@ def test_a_second_loss_before_the_step_is_no_accident(check: Check) -> None:
         optimizer.step()
     """
     assert not found(check, code)
+
+
+def changed(setup: str, loop: str) -> object:
+    """The weight after two steps of plain code."""
+    import torch
+
+    names: dict[str, object] = {}
+    torch.manual_seed(0)
+    exec(setup + textwrap.dedent(loop), names)
+    model = names["model"]
+    assert isinstance(model, torch.nn.Linear)
+    return model.weight
+
+
+PLAIN = """\
+import torch
+from torch import nn
+
+model = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+inputs = torch.rand(4, 8)
+"""
+CLIPPED = """
+for i in range(4):
+    {first}
+    model(inputs).square().sum().backward()
+    {second}
+    {third}
+"""
+CLIP, ZERO, STEP = (
+    "nn.utils.clip_grad_norm_(model.parameters(), 0.01)",
+    "optimizer.zero_grad()",
+    "optimizer.step()",
+)
+NOTHING = "pass"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third"),
+    [
+        (ZERO, CLIP, STEP),
+        (ZERO, STEP, CLIP),
+        (NOTHING, f"{CLIP}; {STEP}", ZERO),
+        (NOTHING, f"{STEP}; {CLIP}", ZERO),
+        (f"if i % 2 == 0: {ZERO}", STEP, CLIP),
+        (CLIP, STEP, ZERO),
+        (ZERO, f"{STEP}; {CLIP}", STEP),
+    ],
+)
+def test_reported_clipping_changes_nothing_in_torch(
+    check: Check, first: str, second: str, third: str
+) -> None:
+    import torch
+
+    loop = CLIPPED.format(first=first, second=second, third=third)
+    reported = [each for each in check(PLAIN + loop, {"SF803"}) if "has no effect" in each.message]
+    is_idle = torch.equal(changed(PLAIN, loop), changed(PLAIN, loop.replace(CLIP, NOTHING)))
+    assert not reported or is_idle
+    assert bool(reported) == (is_idle and first != CLIP)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "reported"),
+    [
+        (ZERO, f"if (i + 1) % 2 == 0: {STEP}", True),
+        (NOTHING, f"if (i + 1) % 2 == 0: {STEP}; {ZERO}", False),
+        (f"if i % 2 == 0: {ZERO}", f"if (i + 1) % 2 == 0: {STEP}", False),
+        (ZERO, f"if model.training: {STEP}", False),
+        (ZERO, STEP, False),
+    ],
+)
+def test_gradients_cleared_in_each_pass(check: Check, first: str, last: str, reported: bool) -> None:
+    loop = CLIPPED.format(first=first, second=NOTHING, third=last)
+    found = [each for each in check(PLAIN + loop, {"SF803"}) if "in each pass, but" in each.message]
+    assert bool(found) == reported
+
+
+SCHEDULED = """
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+{before}
+for epoch in range(2):
+    {first}
+    for i in range(2):
+        optimizer.zero_grad()
+        model(inputs).square().sum().backward()
+        optimizer.step()
+        {inner}
+    {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "inner", "last"),
+    [
+        (NOTHING, "scheduler.step()", NOTHING, NOTHING),
+        (NOTHING, NOTHING, NOTHING, "scheduler.step()"),
+        (NOTHING, NOTHING, "scheduler.step()", NOTHING),
+        (STEP, "scheduler.step()", NOTHING, NOTHING),
+        (NOTHING, "if epoch: scheduler.step()", NOTHING, NOTHING),
+    ],
+)
+def test_torch_warns_of_reported_schedulers(
+    check: Check, before: str, first: str, inner: str, last: str
+) -> None:
+    import warnings
+
+    loop = SCHEDULED.format(before=before, first=first, inner=inner, last=last)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        changed(PLAIN, loop)
+    warned = any("lr_scheduler.step()` before `optimizer.step" in str(each.message) for each in caught)
+    found = [each for each in check(PLAIN + loop, {"SF803"}) if "skips the first" in each.message]
+    assert bool(found) == warned

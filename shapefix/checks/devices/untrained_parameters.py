@@ -11,37 +11,16 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.optimized import are_all_known, has_weights
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.gradients import lineage
 from shapefix.domains.modes import ForwardCalled
-from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, Owners
+from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import LibraryObject, Value, as_tensor, facts_of
+from shapefix.interpreter.values import LibraryObject, Value, as_tensor
 
-_WEIGHTED = frozenset(
-    f"torch.nn.{name}"
-    for name in (
-        "Linear",
-        "Bilinear",
-        "Conv1d",
-        "Conv2d",
-        "Conv3d",
-        "ConvTranspose1d",
-        "ConvTranspose2d",
-        "ConvTranspose3d",
-        "Embedding",
-        "EmbeddingBag",
-        "LSTM",
-        "GRU",
-        "RNN",
-        "LSTMCell",
-        "GRUCell",
-        "RNNCell",
-        "MultiheadAttention",
-    )
-)
 _FIXED = re.compile(r"requires_grad|load_state_dict|pretrained|\bfrozen\b|\bfreeze", re.IGNORECASE)
 
 
@@ -51,11 +30,11 @@ def untrained_parameters(event: ForwardCalled, context: CheckContext, rule: Rule
         return
     loop = event.loops[-1].loop
     steps = within(loop, context, OptimizerStepped)
-    layers = [each for each in event.modules if _has_weights(each)]
+    layers = [each for each in event.modules if has_weights(each)]
     if not steps or not layers or not is_followed(loop):
         return
     built = list(of_kind(context, OptimizerCreated))
-    if not _are_all_known(steps, built):
+    if not are_all_known(steps, built):
         return
     given = frozenset(module for each in built for module in each.modules)
     missing = sorted((each for each in layers if each not in given), key=_row)
@@ -67,21 +46,10 @@ def untrained_parameters(event: ForwardCalled, context: CheckContext, rule: Rule
         yield _never_given(event, missing[0], steps[0], built, rule)
 
 
-def _has_weights(module: Value) -> bool:
-    return isinstance(module, LibraryObject) and module.kind in _WEIGHTED and module.place is not None
-
-
 def _row(layer: Value) -> tuple[str, int]:
     """Return the place of a layer, for a stable order."""
     span = layer.place.span if isinstance(layer, LibraryObject) and layer.place is not None else None
     return (span.path, span.row) if span is not None else ("", 0)
-
-
-def _are_all_known(steps: list[OptimizerStepped], built: list[OptimizerCreated]) -> bool:
-    """Whether the parameters of all optimizers are known."""
-    optimizers = [*(each.optimizer for each in steps), *(each.optimizer for each in built)]
-    owners = [facts_of(each).known(Owners) for each in optimizers]
-    return all(each is not None and each.modules for each in owners)
 
 
 def _is_learned_from(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:

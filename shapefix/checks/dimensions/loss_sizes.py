@@ -18,7 +18,14 @@ from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence,
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
-from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongDtype, WrongRank
+from shapefix.tensors.errors import (
+    ClassesLast,
+    IndexOutOfRange,
+    ShapeError,
+    SizeMismatch,
+    WrongDtype,
+    WrongRank,
+)
 from shapefix.tensors.losses import extra_dimension, wanted_ids
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
@@ -27,7 +34,7 @@ from shapefix.tensors.polynomials import Size
 @rule("SF508", on=OpRejected)
 def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
-    if not is_loss(event.function) or isinstance(error, WrongDtype) or is_unlikely(event):
+    if not is_loss(event.function) or isinstance(error, (WrongDtype, IndexOutOfRange)) or is_unlikely(event):
         return
     if len(event.operands) < 2:
         return

@@ -18,12 +18,20 @@ from shapefix.checks.support.event_order import (
     within,
 )
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.lost_steps import (
+    first_step_after,
+    seldom_step,
+    step_before_clipping,
+    unreachable_backward,
+)
 from shapefix.checks.support.rewrites import before_statement
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
+from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
     Backward,
+    GradientsClipped,
     GradientsZeroed,
     OptimizerCreated,
     OptimizerStepped,
@@ -43,14 +51,25 @@ _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "st
 """Calls between `zero_grad` and `step` that compute no gradients."""
 
 
-@rule("SF803", on=(Backward, OptimizerStepped, SchedulerStepped))
-def training_step_order(
-    event: Backward | OptimizerStepped | SchedulerStepped, context: CheckContext, rule: Rule
-) -> Iterator[Diagnostic]:
+_Watched = Backward | OptimizerStepped | SchedulerStepped | GradientsClipped | GradientsZeroed | ForwardCalled
+
+
+@rule(
+    "SF803",
+    on=(Backward, OptimizerStepped, SchedulerStepped, GradientsClipped, GradientsZeroed, ForwardCalled),
+)
+def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if isinstance(event, Backward):
         yield from _cut_off(event, context, rule)
     elif isinstance(event, SchedulerStepped):
         yield from _only_scheduled(event, context, rule)
+        yield from _scheduled_too_early(event, context, rule)
+    elif isinstance(event, GradientsClipped):
+        yield from _clipped_too_late(event, context, rule)
+    elif isinstance(event, GradientsZeroed):
+        yield from _cleared_too_often(event, context, rule)
+    elif isinstance(event, ForwardCalled):
+        yield from _unreachable(event, context, rule)
     elif isinstance(event.optimizer, LibraryObject) and not event.closure:
         gradients = event.gradients
         if gradients is not None and gradients.zeroed is not None:
@@ -228,5 +247,72 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
             *call_trace(event),
             Evidence(backward.place.span, "gradients computed here"),
             Evidence(event.place.span, "the scheduler steps, but the optimizer does not"),
+        ],
+    )
+
+
+def _scheduled_too_early(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    step = first_step_after(event, context)
+    if step is None:
+        return
+    scheduled, stepping = abbreviate(event.place.code), abbreviate(step.place.code)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{scheduled}` before `{stepping}` skips the first learning rate",
+        evidence=[
+            *call_trace(event),
+            Evidence(event.place.span, "the schedule goes on before the first update"),
+            Evidence(step.place.span, "the first update, with the second learning rate"),
+        ],
+    )
+
+
+def _clipped_too_late(event: GradientsClipped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    step = step_before_clipping(event, context)
+    if step is None or event.gradients is None or _touches_gradients(event.place):
+        return
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` has no effect after `{abbreviate(step.place.code)}`",
+        evidence=[
+            *call_trace(event),
+            Evidence(event.gradients.place.span, "gradients computed here"),
+            Evidence(step.place.span, "used here, not clipped"),
+            Evidence(event.place.span, "clipped here: no step uses them any more"),
+        ],
+    )
+
+
+def _cleared_too_often(event: GradientsZeroed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    found = seldom_step(event, context)
+    if found is None or _touches_gradients(event.place):
+        return
+    step, test = found
+    cleared, stepping = abbreviate(event.place.code), abbreviate(step.place.code)
+    condition = abbreviate(step.place.module.code(test.test))
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{cleared}` clears the gradients in each pass, but `{stepping}` runs only if `{condition}`",
+        evidence=[
+            *call_trace(event),
+            Evidence(event.place.span, "the gradients of all earlier passes are lost here"),
+            Evidence(step.place.span, "steps with the gradients of a single pass"),
+        ],
+    )
+
+
+def _unreachable(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    found = unreachable_backward(event, context)
+    if found is None:
+        return
+    left, backward = found
+    module = event.place.module
+    yield rule.diagnostic(
+        module.span(left),
+        f"`continue` in each pass: `{abbreviate(module.code(backward))}` never runs",
+        evidence=[
+            *call_trace(event),
+            Evidence(module.span(left), "the next pass begins here"),
+            Evidence(module.span(backward), "not reached: no weight changes"),
         ],
     )

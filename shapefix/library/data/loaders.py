@@ -42,6 +42,7 @@ from shapefix.library.data.first_batches import takes_first
 from shapefix.library.data.samples import batch_size, gathered, length_of, one_of
 from shapefix.library.numpy_arrays import as_array
 from shapefix.library.ops.devices import sent
+from shapefix.library.ops.value_range import chosen, full_of
 from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result, contiguous_result
@@ -49,7 +50,7 @@ from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.memory_format import suggests_channels_last
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import BatchSize
+from shapefix.tensors.symbols import BatchSize, SampleIndex
 
 _DATA = "torch.utils.data"
 DATASET, ITERABLE, LOADER = f"{_DATA}.Dataset", f"{_DATA}.IterableDataset", f"{_DATA}.DataLoader"
@@ -120,9 +121,10 @@ def samples(call: Call) -> Value:
     return ListValue(None, sample_at(call))
 
 
-def sample(call: Call, dataset: Value | None) -> Value:
-    """Item of a dataset for any one index."""
-    index = Integer(Size.symbol("index", least=0))
+def sample(call: Call, dataset: Value | None, is_whole: bool = False) -> Value:
+    """Item of a dataset for any one index; is_whole is whether every index is drawn at some time."""
+    drawn = Size.from_symbol(SampleIndex("index", 0)) if is_whole else Size.symbol("index", least=0)
+    index = Integer(drawn)
     node = call.place.node
     if isinstance(dataset, LibraryObject):
         if dataset.kind == TENSORS:
@@ -225,7 +227,9 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
         size = size.only_symbol.full
     collator = fields["collate_fn"]
     since = now()
-    one = sample(call, dataset)
+    sampler = (fields["sampler"], fields["batch_sampler"])
+    is_whole = all(isinstance(each, Constant) and each.value is None for each in sampler)
+    one = sample(call, dataset, is_whole)
     features, one = gathered(one, size if size is not None else Size.symbol("batch_size"), since)
     single = size is not None and size.value == 1
     if is_callable(collator):
@@ -295,7 +299,8 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
     if isinstance(one, Number):
         return contiguous_result(call, [size], Op.COLLATE, device=_on_cpu(call))
     if isinstance(one, Integer):
-        return contiguous_result(call, [size], Op.COLLATE, dtype="int64", device=_on_cpu(call))
+        made = contiguous_result(call, [size], Op.COLLATE, dtype="int64", device=_on_cpu(call))
+        return full_of(made, one)
     if isinstance(one, Text):
         return ListValue(None, TEXT, size)
     if isinstance(one, (TupleValue, ListValue)):
@@ -346,7 +351,7 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
     # Image samples in channels_last are stacked in that order.
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
-    made = as_result(call, layout, Op.COLLATE, dtype=one.dtype, device=device)
+    made = chosen(one, as_result(call, layout, Op.COLLATE, dtype=one.dtype, device=device))
     if made.origin is not None:
         made.origin.source = one.origin
     made.row, made.graph = tensor_row(one), requires_grad(one)

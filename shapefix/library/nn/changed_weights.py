@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from shapefix.domains.devices import ModuleDevice
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
@@ -100,7 +102,7 @@ def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
 
 
 @hooks.set_attribute
-def _set_weight(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+def _set_weight(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     """Apply `p.data = p.data.half()` and `layer.weight = nn.Parameter(…)`."""
     if isinstance(owner, ModulePart):
         if name == "data" or name.startswith(_WEIGHTS):

@@ -13,7 +13,8 @@ from shapefix.library.registry import add
 from shapefix.library.rejections import reject
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import dtype_checks, losses
-from shapefix.tensors.errors import ClassesLast
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.errors import ClassesLast, IndexOutOfRange
 
 Sizes = losses.Sizes
 
@@ -95,9 +96,48 @@ def check_loss(
             raise
         # torch does not raise if the sizes happen to be equal.
         reject(call, error, given, function=name, layer=layer, settings=settings)
+    if name in _BY_CLASS:
+        _check_range(call, name, operands, given, settings, layer)
     if name in _BROADCASTING:
         compared = {key: given[key] for key in ("input", "target") if key in given}
         note_broadcast(call, name, compared, layer=layer)
+
+
+_BY_CLASS = frozenset(
+    {
+        "torch.nn.CrossEntropyLoss",
+        "torch.nn.NLLLoss",
+        "torch.nn.functional.cross_entropy",
+        "torch.nn.functional.nll_loss",
+    }
+)
+
+
+def _check_range(
+    call: Call,
+    name: str,
+    operands: LossOperands,
+    given: Mapping[str, Value],
+    settings: Mapping[str, Value],
+    layer: Value | None,
+) -> None:
+    """Report class ids outside of the classes of the scores, if their range is known."""
+    scores, ids = operands.sizes("input"), operands.tensor("target")
+    if not scores or ids is None or ids.extremes is None or ids.storage.overwritten:
+        return
+    ignored, dtype = BoundArguments(settings).number("ignore_index"), operands.dtype("target")
+    if ignored is None or dtype is None or not dtype_checks.is_integral_or_bool(dtype):
+        return
+    classes = scores[0] if len(scores) == 1 else scores[1]
+    least, most = ids.extremes.least, ids.extremes.most
+    if at_least(most - classes, 0) and same(most, ignored) is False:
+        outside = most
+    elif at_least(least, 0) is False and same(least, ignored) is False:
+        outside = least
+    else:
+        return
+    error = IndexOutOfRange(f"Target {outside} is out of bounds.", outside, classes, 0)
+    reject(call, error, given, function=name, layer=layer, settings=settings)
 
 
 _BROADCASTING = frozenset(

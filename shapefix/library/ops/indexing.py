@@ -6,6 +6,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_tensor
+from shapefix.library.ops.value_range import chosen
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
 from shapefix.library.tensors import as_result, as_view, assume_rank, new_size
@@ -15,7 +16,7 @@ from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED
+from shapefix.tensors.symbols import UNBOUNDED, SampleIndex
 
 
 @function("operator.getitem")
@@ -48,6 +49,8 @@ def getitem(call: Call) -> Value:
     row = sliced(tensor, index, call.place)
     result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
+    if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex):
+        chosen(tensor, result)
     if not is_known:
         # The layout trace keeps the assumption.
         result.layout = None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, Integer, Value, as_size
 from shapefix.tensors.polynomials import ZERO, Size
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import ListedNumber
 
 KEPT = frozenset(
     {
@@ -66,12 +69,35 @@ def full_of(made: TensorValue, value: Value | None) -> TensorValue:
     """Tensor of one number."""
     number = _stated(value)
     if number is not None:
-        made.extremes = ValueRange(number, number)
+        made.extremes = _range_of(number)
+    return made
+
+
+def _range_of(number: Size) -> ValueRange:
+    """Range of tensors of this number; with an arbitrary number from a list, that of the whole list."""
+    symbols = [symbol for symbol in number.symbols if isinstance(symbol, ListedNumber)]
+    if len(symbols) != 1:
+        return ValueRange(number, number)
+    (listed,) = symbols
+    ends = [substitute(number, {listed: end}) for end in (listed.smallest, listed.largest)]
+    if ends[0].value is None or ends[1].value is None or number.terms.keys() - {(), (listed,)}:
+        return ValueRange(number, number)
+    least, most = sorted(ends, key=lambda end: end.value or 0)
+    return ValueRange(least, most, drawn=True)
+
+
+def chosen(source: TensorValue, made: TensorValue) -> TensorValue:
+    """Record the range of arbitrary elements of another tensor, and return their tensor."""
+    known = source.extremes
+    if known is not None and not source.storage.overwritten:
+        made.extremes = replace(known, drawn=True)
     return made
 
 
 def listed(made: TensorValue, data: Value | None) -> TensorValue:
-    """Tensor of the numbers in a list, or in lists of lists."""
+    """Tensor of the numbers in a list, in lists of lists, or of a single number."""
+    if isinstance(data, Integer):
+        return full_of(made, data)
     numbers = list(_numbers(data))
     if numbers and None not in numbers:
         known = [number for number in numbers if number is not None]

@@ -83,6 +83,10 @@ def called(call: Call, call_module: Handler) -> Value:
     ev = call.ev
     modes = ev.state[ModuleModes]
     is_inner = modes.open_calls or any(map(_is_forward, ev.running))
+    if not modes.open_calls:
+        modes.called = set()
+    if call.receiver is not None:
+        modes.called.add(call.receiver)
     modes.open_calls += 1
     try:
         result = call_module(call)
@@ -111,7 +115,10 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
     mode = mode_of(ev, module)
     as_loaded = (each for each in below if each not in ev.state[ModuleModes].switched_to)
     loaded = any(isinstance(each, LibraryObject) and Checkpoint in each.facts for each in as_loaded)
-    ev.emit(ForwardCalled(*where(call), module, mode, recording, below, mode_dependent, result, loaded))
+    called = frozenset(ev.state[ModuleModes].called)
+    ev.emit(
+        ForwardCalled(*where(call), module, mode, recording, below, mode_dependent, result, loaded, called)
+    )
 
 
 def is_mode_dependent(module: LibraryObject) -> bool:

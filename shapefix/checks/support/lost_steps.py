@@ -1,0 +1,130 @@
+"""Calls of a training loop without effect: too late, too often, too early, unreachable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
+from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.domains.modes import ForwardCalled
+from shapefix.domains.training import (
+    Backward,
+    GradientsClipped,
+    GradientsZeroed,
+    OptimizerCreated,
+    OptimizerStepped,
+    SchedulerStepped,
+    TrainingEvent,
+)
+from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.modules import dotted_name
+
+
+def step_before_clipping(event: GradientsClipped, context: CheckContext) -> OptimizerStepped | None:
+    """Return the step before a clipping of used gradients; None if the clipped ones may still be used.
+
+    Gradients are cleared in each pass, so that no later step uses them.
+    """
+    gradients, node = event.gradients, event.place.node
+    if gradients is None or not gradients.stepped or gradients.zeroed is not None or not event.loops:
+        return None
+    loop = event.loops[-1].loop
+    line = enclosing(event.place.module, node)[-2:-1]
+    if not line or not isinstance(line[0], cst.Expr) or not is_followed(loop):
+        return None
+    steps, computed = within(loop, context, OptimizerStepped), within(loop, context, Backward)
+    is_cleared = any(_is_in_each_pass(each, loop) for each in within(loop, context, GradientsZeroed))
+    is_used = all(each.optimizer in gradients.stepped and _is_in_each_pass(each, loop) for each in steps)
+    alone = len({each.place.node for each in computed}) == 1
+    once = len({each.place.node for each in steps}) == len({each.optimizer for each in steps})
+    if not (steps and is_cleared and is_used and alone and once and _is_in_each_pass(event, loop)):
+        return None
+    return next((each for each in reversed(steps) if each.calls == event.calls), None)
+
+
+def _is_in_each_pass(event: TrainingEvent, loop: Loop) -> bool:
+    """Whether each pass of a loop gets to an event, with no `if` on the way."""
+    around = enclosing(event.place.module, event.place.node)
+    inner = around[around.index(loop.node) :] if loop.node in around else around
+    return is_certain(event, loop) and not any(isinstance(node, (cst.If, cst.IfExp)) for node in inner)
+
+
+def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[OptimizerStepped, cst.If] | None:
+    """Return the step under `if (i + 1) % n == 0` in a loop with gradients cleared in each pass."""
+    if not event.loops:
+        return None
+    loop = event.loops[-1].loop
+    steps, computed = within(loop, context, OptimizerStepped), within(loop, context, Backward)
+    backward = [each for each in computed if _is_in_each_pass(each, loop) and each.loops[-1].loop is loop]
+    if not steps or not backward or not _is_in_each_pass(event, loop) or not is_followed(loop):
+        return None
+    if (
+        len({each.optimizer for each in steps}) != 1
+        or steps[0].closure
+        or steps[0].optimizer is not event.owner
+    ):
+        return None
+    tests = [_counting_test(each, loop) for each in steps]
+    around = enclosing(event.place.module, event.place.node)
+    first = tests[0]
+    if first is None or any(each is not first for each in tests) or first in around:
+        return None
+    return steps[0], first
+
+
+def _counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
+    """Return the `if` statement with a remainder around a step, directly in the body of a loop."""
+    if step.loops[-1].loop is not loop:
+        return None
+    around = enclosing(step.place.module, step.place.node)
+    found = [node for node in around if isinstance(node, cst.If) and node in loop.node.body.body]
+    if len(found) != 1 or not any(_is_remainder(node) for node in nodes(found[0].test)):
+        return None
+    is_in_body = found[0].body in around
+    return found[0] if is_in_body and found[0].orelse is None else None
+
+
+def _is_remainder(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
+
+
+def first_step_after(event: SchedulerStepped, context: CheckContext) -> OptimizerStepped | None:
+    """Return the optimizer's first step, if each epoch calls the scheduler before it."""
+    node = event.place.node
+    if not event.loops or not isinstance(node, cst.Call) or node.args:
+        return None
+    loop = event.loops[-1].loop
+    position = context.positions[event]
+    steps = [each for each in of_kind(context, OptimizerStepped) if each.optimizer is event.optimizer]
+    if not steps or any(context.positions[each] < position for each in steps):
+        return None
+    if not is_certain(event, loop) or not is_followed(loop) or event.unfollowed != steps[0].unfollowed:
+        return None
+    return next((each for each in steps if each in within(loop, context, OptimizerStepped)), None)
+
+
+def unreachable_backward(event: ForwardCalled, context: CheckContext) -> tuple[cst.Continue, cst.Call] | None:
+    """Return an unconditional `continue` in a training loop, and the backward after it."""
+    if not event.loops or not any(of_kind(context, OptimizerCreated)):
+        return None
+    loop = event.loops[-1].loop
+    if within(loop, context, ForwardCalled)[0] is not event or within(loop, context, Backward):
+        return None
+    left: cst.Continue | None = None
+    for statement in loop.node.body.body:
+        if left is not None:
+            found = next(_backward_calls(statement), None)
+            if found is not None:
+                return left, found
+        elif isinstance(statement, cst.SimpleStatementLine):
+            left = next((each for each in statement.body if isinstance(each, cst.Continue)), None)
+    return None
+
+
+def _backward_calls(statement: cst.CSTNode) -> Iterator[cst.Call]:
+    for node in nodes(statement):
+        if isinstance(node, cst.Call) and dotted_name(node.func).endswith(".backward"):
+            yield node
