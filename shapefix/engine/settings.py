@@ -116,7 +116,7 @@ class Settings:
         return chosen or self._requirements.transformers_version(os.path.dirname(path), root)
 
     def oldest_transformers(self, path: str, root: str) -> str | None:
-        """Return the oldest version of transformers that a file must run with; None for the newest.
+        """Return the oldest permitted version of transformers for a file; None for the newest.
 
         It is the set version, or the lower bound in the requirements of the project at root.
         """

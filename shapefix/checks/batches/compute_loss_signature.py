@@ -1,4 +1,4 @@
-"""SF409: a `compute_loss` that the trainer cannot call."""
+"""SF409: a `compute_loss` without `num_items_in_batch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SF407: an argument that the library's version no longer has."""
+"""SF407: an argument removed from transformers."""
 
 from __future__ import annotations
 

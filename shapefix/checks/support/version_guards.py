@@ -1,4 +1,4 @@
-"""Code that runs for some versions of a library only, or that expects an exception."""
+"""Code for some versions of a library only, or with a handler for the exception."""
 
 from __future__ import annotations
 

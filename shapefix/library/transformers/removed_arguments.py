@@ -1,4 +1,4 @@
-"""Arguments of transformers that newer versions lack.
+"""Arguments of transformers without a place in newer versions.
 
 `data/removed.json` is written by tests/library/generate_removed_arguments.py.
 """
@@ -56,7 +56,7 @@ def _data() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
 
 @call_outside
 def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
-    """Emit an event for each argument that no permitted version has."""
+    """Emit an event for each argument missing in all permitted versions."""
     if not name.startswith(f"{PACKAGE}.") or not isinstance(node, cst.Call):
         return
     function = name.removesuffix(".__init__").rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Methods of transformers.Trainer that a subclass overrides."""
+"""Methods of transformers.Trainer overridden by a subclass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALLERS = ("training_step", "prediction_step", "train", "_inner_training_loop")
 
 @hooks.define_class
 def note_method(ev: Evaluator, cls: ClassValue) -> None:
-    """Emit an event for a `compute_loss` that cannot take the keyword."""
+    """Emit an event for a `compute_loss` without the keyword."""
     method = cls.fields.get(METHOD)
     if not isinstance(method, FunctionValue) or not isinstance(method.node, cst.FunctionDef):
         return
@@ -40,7 +40,7 @@ def note_method(ev: Evaluator, cls: ClassValue) -> None:
 
 
 def _lacks(params: cst.Parameters) -> bool:
-    """Check for parameters that take the model, the inputs and the outputs flag, and not the keyword."""
+    """Check for parameters of a usual `compute_loss`, without the keyword."""
     names = [each.name.value for each in (*params.params, *params.kwonly_params)]
     return (
         params.star_kwarg is None
