@@ -60,7 +60,7 @@ class FileAnalyzer:
     """Analyzes the files of one project, one after another, and shares parsed modules between them.
 
     read returns the text of the project's other files by path; it may raise Unreadable. transformers_version
-    is the version that the project uses, None for the newest.
+    is the version that the project uses, None for the newest; oldest_transformers the oldest one it permits.
     """
 
     def __init__(
@@ -69,12 +69,14 @@ class FileAnalyzer:
         rules: frozenset[str],
         read: Callable[[str], SourceText] = read_source,
         transformers_version: str | None = None,
+        oldest_transformers: str | None = None,
     ) -> None:
         self._rules = rules
         self._project = project
         self._read = read
         self._gpu_use = GpuUse(project, read)
         self._modules = ProjectModules(project, read, transformers_version)
+        self._oldest = {} if oldest_transformers is None else {"transformers": oldest_transformers}
 
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:
         """Run the file at path (absolute) and check the run against the rules. Errors become a Failure."""
@@ -94,6 +96,7 @@ class FileAnalyzer:
         files.add(module)
         listened = listened_to(self._rules)
         ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, listened)
+        ev.oldest_versions = self._oldest
         try:
             run_program(ev, module, UNCALLED_STEPS, training_functions(source.text))
             return self._result(path, source, ev, files.probes)

@@ -41,7 +41,7 @@ class BatchRunner:
     def __init__(self, settings: Settings, overlay: SourceOverlay, folders: Sequence[str] = ()) -> None:
         self.settings = settings
         self.overlay = overlay
-        self._caches: dict[tuple[str, str, frozenset[str], str | None], Cache] = {}
+        self._caches: dict[tuple[str, str, frozenset[str], str | None, str | None], Cache] = {}
         self._folders = folders
         self._roots: dict[str, str] = {}
 
@@ -75,7 +75,8 @@ class BatchRunner:
         if root is None:
             root = self._roots[folder] = project_root_of(path, self._folders)
         version = self.settings.transformers_version(path, root)
-        return FileTask(path, data, root, self.settings.rules(path), version)
+        oldest = self.settings.oldest_transformers(path, root)
+        return FileTask(path, data, root, self.settings.rules(path), version, oldest)
 
     def forget(self, path: str) -> None:
         """Drop cached knowledge of a written file."""
@@ -140,10 +141,10 @@ class BatchRunner:
         folder = self.settings.cache_dir(task.path)
         if folder is None or self.overlay:
             return None
-        version = task.transformers_version
-        key = (folder, task.root, task.rules, version)
+        version, oldest = task.transformers_version, task.oldest_transformers
+        key = (folder, task.root, task.rules, version, oldest)
         if key not in self._caches:
-            made_with = (task.root, f"transformers {version}", *sorted(task.rules))
+            made_with = (task.root, f"transformers {version} {oldest}", *sorted(task.rules))
             self._caches[key] = Cache(folder, fingerprint(*made_with))
         return self._caches[key]
 

@@ -115,6 +115,16 @@ class Settings:
         chosen = self.configuration(path).transformers_version
         return chosen or self._requirements.transformers_version(os.path.dirname(path), root)
 
+    def oldest_transformers(self, path: str, root: str) -> str | None:
+        """Return the oldest permitted version of transformers for a file; None for the newest.
+
+        It is the set version, or the lower bound in the requirements of the project at root.
+        """
+        if self.options.transformers_version is not None:
+            return self.options.transformers_version
+        chosen = self.configuration(path).transformers_version
+        return chosen or self._requirements.oldest_transformers(os.path.dirname(path), root)
+
     def fixes(self, path: str, fix: Fix) -> bool:
         """Check whether a fix may be applied in the file at path."""
         if fix.applicability is Applicability.UNSAFE:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class FileTask:
     """A file to check: its absolute path, its bytes, the root of its project, and the rules to apply.
 
-    transformers_version is the version that the file is written for, None for the newest.
+    transformers_version is the version that the file is written for, None for the newest; oldest_transformers
+    is the oldest one that its project permits.
     """
 
     path: str
@@ -29,6 +30,7 @@ class FileTask:
     root: str
     rules: frozenset[str]
     transformers_version: str | None = None
+    oldest_transformers: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class FileChecker:
     def __init__(self, source: Callable[[str], SourceText]) -> None:
         self._source = source
         self._analyzer: FileAnalyzer | None = None
-        self._scope: tuple[str, frozenset[str], str | None] | None = None
+        self._scope: tuple[str, frozenset[str], str | None, str | None] | None = None
 
     def check(self, task: FileTask) -> FileResult:
         """Check one file. Never raises, except to end the process."""
@@ -89,15 +91,14 @@ class FileChecker:
         )
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:
-        scope = (task.root, task.rules, task.transformers_version)
+        versions = (task.transformers_version, task.oldest_transformers)
+        scope = (task.root, task.rules, *versions)
         if self._analyzer is None or scope != self._scope:
             # Imported late: `--version` and cached runs do not need them.
             from shapefix.engine.analysis import FileAnalyzer
             from shapefix.sources.project import Project
 
-            self._analyzer = FileAnalyzer(
-                Project(task.root), task.rules, self._parsable, task.transformers_version
-            )
+            self._analyzer = FileAnalyzer(Project(task.root), task.rules, self._parsable, *versions)
             self._scope = scope
         return self._analyzer
 

@@ -90,6 +90,9 @@ class Call:
 before_call: Hooks[Callable[[Call], None]] = Hooks()
 """A function or method of a library is about to be called."""
 
+call_outside: Hooks[Callable[[Evaluator, str, Arguments, cst.CSTNode], None]] = Hooks()
+"""A function or class outside of the project is about to be called, known or not, by its qualified name."""
+
 after_call: Hooks[Callable[[Call, Value], None]] = Hooks()
 """A function or method of a library, or a property of a tensor, returned a value."""
 
@@ -232,6 +235,8 @@ def call_library(
     if name in ev.replaced:
         invalidate(ev, arguments.everything)
         return Unknown()
+    for hook in call_outside:
+        hook(ev, name, arguments, node)
     if function is None:
         invalidate(ev, arguments.everything)
         if ev.library.is_class(name):
@@ -294,6 +299,10 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
             ev, init, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
         )
     else:
+        outside = outside_bases(cls)
+        if init is None and len(outside) == 1 and is_closed(cls) and member(cls, "__new__") is None:
+            for hook in call_outside:
+                hook(ev, outside[0], arguments, node)
         instance.open = instance.open or not all(
             base == "builtins.object" or ev.library.is_class(base) for base in outside_bases(cls)
         )

@@ -174,6 +174,8 @@ class Evaluator:
         self.files = files
         self.versions = versions or {}
         """Known versions of libraries by name: `{"transformers": "4.57"}`."""
+        self.oldest_versions: Mapping[str, str] = {}
+        """Oldest versions of libraries permitted by the project, by name; a missing one is the newest."""
         self.listening = listening
         """Types of events that rules check; frequent ones are only emitted if listed here."""
         self.notes_operations = OperationCalled in listening

@@ -18,7 +18,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.values import ClassValue, Value
 
 Exit = Callable[[], None]
 """Function to call at the end of the hook's block."""
@@ -74,6 +74,9 @@ read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 
 call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 """An unknown value is called at a node; the call is not followed."""
+
+define_class: Hooks[Callable[[Evaluator, ClassValue], None]] = Hooks()
+"""A class of the project is defined; its body has run."""
 
 set_attribute: Hooks[Callable[[Evaluator, Value, str, Value, cst.CSTNode], None]] = Hooks()
 """`owner.name = value`, with the node of `owner.name`."""

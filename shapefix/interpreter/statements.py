@@ -353,4 +353,6 @@ def define_class(ev: Evaluator, node: cst.ClassDef) -> Flow:
     if stated is not None:
         fields[FIELDS] = stated
     ev.journal.write(ev.frame.scope.home(cls.name).names, cls.name, cls)
+    for hook in hooks.define_class:
+        hook(ev, cls)
     return Flow.FALLS_THROUGH

@@ -43,23 +43,31 @@ class Requirements:
     """The requirements of each folder; each file is read once."""
 
     def __init__(self) -> None:
-        self._of_folder: dict[str, str | None] = {}
-        self._nearest: dict[tuple[str, str], str | None] = {}
+        self._of_folder: dict[str, tuple[str | None, str | None]] = {}
+        self._nearest: dict[tuple[str, str], tuple[str | None, str | None]] = {}
 
     def transformers_version(self, folder: str, root: str) -> str | None:
         """The version bounds of the nearest folder with any, from this one up to root; paths are absolute.
 
         None if no folder has any: assume the newest version. Never raises.
         """
+        return self._versions(folder, root)[0]
+
+    def oldest_transformers(self, folder: str, root: str) -> str | None:
+        """The oldest version within those bounds; None if no folder has any."""
+        return self._versions(folder, root)[1]
+
+    def _versions(self, folder: str, root: str) -> tuple[str | None, str | None]:
         key = (folder, root)
         if key not in self._nearest:
             if folder not in self._of_folder:
-                self._of_folder[folder] = transformers_version(folder)
-            known = self._of_folder[folder]
+                self._of_folder[folder] = _permitted(folder)
+            newest, oldest = self._of_folder[folder]
             parent = os.path.dirname(folder)
-            if known is None and folder != root and parent != folder:
-                known = self.transformers_version(parent, root)
-            self._nearest[key] = known
+            if newest is None and folder != root and parent != folder:
+                newest, above = self._versions(parent, root)
+                oldest = oldest or above
+            self._nearest[key] = newest, oldest
         return self._nearest[key]
 
 
@@ -69,7 +77,11 @@ def transformers_version(root: str | os.PathLike[str]) -> str | None:
     Locks precede pins, and pins precede bounds; for bounds it is the newest version that they allow. None if
     there is no requirement, or the newest version is allowed. Malformed files are ignored.
     """
-    folder = os.fspath(root)
+    return _permitted(os.fspath(root))[0]
+
+
+def _permitted(folder: str) -> tuple[str | None, str | None]:
+    """Return the newest and the oldest version required by the files in one folder."""
     names = [*_listing(folder), *(f"requirements/{name}" for name in _listing(f"{folder}/requirements"))]
     bounds: list[str] = []
     for pattern, read in _READERS:
@@ -80,11 +92,12 @@ def transformers_version(root: str | os.PathLike[str]) -> str | None:
             found = [each for each in asked if len(each) <= _LONGEST]
             pins = [pin for pin in map(_pin, found) if pin]
             if pins:
-                return max(pins, key=_release)
+                return max(pins, key=_release), min(pins, key=_release)
             bounds += found
     newest = [version for version in map(_newest, bounds) if version]
+    oldest = [version for version in map(_oldest, bounds) if version]
     # Where one file lets more through than another, the narrower one is what gets installed.
-    return min(newest, key=_release, default=None)
+    return min(newest, key=_release, default=None), min(oldest, key=_release, default=None)
 
 
 def _listing(folder: str) -> list[str]:
@@ -127,18 +140,24 @@ def _pin(bounds: str) -> str | None:
 
 def _newest(bounds: str) -> str | None:
     """Return the newest version within bounds; None for the latest, and for malformed bounds."""
+    newest = _first(bounds, reversed(_KNOWN))
+    return None if newest == _KNOWN[-1] else newest
+
+
+def _oldest(bounds: str) -> str | None:
+    """Return the oldest version within bounds; None for malformed bounds."""
+    return _first(bounds, _KNOWN)
+
+
+def _first(bounds: str, versions: Iterable[str]) -> str | None:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
         allowed = SpecifierSet(bounds)
     except InvalidSpecifier:
         return None
-    newest = next(
-        # `~=4.40.1` lets a later 4.40 through, but not the first one.
-        (each for each in reversed(_KNOWN) if allowed.contains(each) or allowed.contains(f"{each}.99")),
-        None,
-    )
-    return None if newest == _KNOWN[-1] else newest
+    # `~=4.40.1` lets a later 4.40 through, but not the first one.
+    return next((each for each in versions if allowed.contains(each) or allowed.contains(f"{each}.99")), None)
 
 
 def _release(version: str) -> tuple[int, ...]:

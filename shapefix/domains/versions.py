@@ -1,0 +1,37 @@
+"""Versions of libraries: events of code written for another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.interpreter.events import Event
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RemovedArgument(Event):
+    """Keyword argument of a library's function or constructor in a version without it.
+
+    function is the name as in the library, given the argument; others are the keywords of the call. version
+    is the first one without it.
+    """
+
+    function: str
+    given: cst.Arg
+    keyword: str
+    others: frozenset[str]
+    version: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MethodOverridden(Event):
+    """Method of a library's class overridden in the project by one that the library cannot call.
+
+    method is its definition, missing is the keyword that the library passes to it since version.
+    """
+
+    owner: str
+    method: cst.FunctionDef
+    missing: str
+    version: str

@@ -1,0 +1,121 @@
+"""Removed arguments of transformers, compared with the installed version."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import inspect
+from pathlib import Path
+
+import pytest
+from checking import Check
+
+from shapefix.checks.batches.removed_argument import OBSOLETE, RENAMED
+from shapefix.library.transformers.removed_arguments import newest_known, removed_arguments
+
+pytestmark = pytest.mark.skipif(
+    importlib.metadata.version("transformers").split(".")[:2] != newest_known().split(".")[:2],
+    reason="the data is of another version",
+)
+OLD = """
+from transformers import TrainingArguments
+arguments = TrainingArguments("output", evaluation_strategy="epoch")
+"""
+TRAINER = """
+from transformers import Trainer
+
+class Own(Trainer):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        return model(**inputs).loss
+
+trainer = Own()
+trainer.train()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "keyword"),
+    [(function, keyword) for function, gone in removed_arguments().items() for keyword in gone],
+)
+def test_the_installed_version_rejects_the_argument(function: str, keyword: str) -> None:
+    import transformers
+
+    parameters = inspect.signature(getattr(transformers, function)).parameters
+    assert keyword not in parameters
+    assert all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", RENAMED)
+def test_the_installed_version_has_the_new_names(function: str) -> None:
+    import transformers
+
+    parameters = inspect.signature(getattr(transformers, function)).parameters
+    assert set(RENAMED[function].values()) <= set(parameters)
+    assert RENAMED[function].keys() <= removed_arguments()[function].keys()
+
+
+def test_obsolete_arguments_are_removed_ones() -> None:
+    assert removed_arguments()["TrainingArguments"].keys() >= OBSOLETE
+
+
+@pytest.mark.slow
+def test_the_trainer_passes_the_number_of_items_to_the_loss() -> None:
+    import transformers
+
+    source = ast.parse(inspect.cleandoc("\n" + inspect.getsource(transformers.Trainer.training_step)))
+    calls = [
+        node
+        for node in ast.walk(source)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "compute_loss"
+    ]
+    assert calls
+    assert all("num_items_in_batch" in {each.arg for each in call.keywords} for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "reported"),
+    [
+        ("", True),
+        ("transformers", True),
+        ("transformers==5.0.0", True),
+        ("transformers==4.57.1", True),
+        ("transformers==4.44.0", False),
+        ("transformers>=4.40", False),
+        ("transformers<5", False),
+        ("transformers>=4.52", True),
+        ("transformers>=4.53,<5", True),
+    ],
+)
+def test_every_permitted_version_lacks_the_argument(tmp_path: Path, requirement: str, reported: bool) -> None:
+    from shapefix.engine.session import CheckSession
+    from shapefix.engine.settings import CheckOptions, Settings
+
+    (tmp_path / "requirements.txt").write_text(f"torch\n{requirement}\n")
+    (tmp_path / "old.py").write_text(OLD)
+    (tmp_path / "own.py").write_text(TRAINER)
+    session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
+    expected = ["SF407", "SF409"] if reported else []
+    assert [finding.code for finding in session.findings()] == expected
+
+
+@pytest.mark.parametrize("version", ["4.40", "4.45.2"])
+def test_a_chosen_version_with_the_argument_is_silent(tmp_path: Path, version: str) -> None:
+    from shapefix.engine.session import CheckSession
+    from shapefix.engine.settings import CheckOptions, Settings
+
+    (tmp_path / "train.py").write_text(OLD)
+    options = CheckOptions(use_cache=False, transformers_version=version)
+    assert CheckSession((str(tmp_path),), Settings(options)).run().findings() == ()
+
+
+def test_another_version_of_the_class_accepts_both(check: Check) -> None:
+    code = OLD.replace("import TrainingArguments", "import TrainingArguments as Base") + (
+        "class TrainingArguments(Base):\n"
+        "    def __init__(self, folder, evaluation_strategy='no'):\n"
+        "        super().__init__(folder, eval_strategy=evaluation_strategy)\n"
+    )
+    assert check(code, {"SF407"}) == []
