@@ -15,6 +15,7 @@ from shapefix.runtime import agent_process, observations
 from shapefix.runtime.agent_process import ProcessResult
 from shapefix.runtime.observations import Observations
 from shapefix.runtime.protocol import StopLine
+from shapefix.runtime.working_tree import left_by_run, protection_plan, working_tree
 from shapefix.sources.notebooks import cells, path_of
 from shapefix.sources.text import read_bytes
 
@@ -82,15 +83,22 @@ def probe_script(
     with (
         sigterm_as_interrupt(),
         tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name,
+        contextlib.ExitStack() as stack,
     ):
         folder = Path(name)
         every = (*options, *_cells(script, folder))
-        result = agent_process.run_agent(python, script, arguments, folder, steps, timeout, every, processes)
+        tree = working_tree("." if "--module" in options else script, folder)
+        plan = folder / "protection.json"
+        plan.write_text(json.dumps(protection_plan(tree, folder, stack)), "utf-8")
+        result = agent_process.run_agent(
+            python, script, arguments, folder, steps, timeout, every, processes, plan
+        )
+        left = left_by_run(tree, plan)
         if processes > 1:
             files = [folder / f"observations.jsonl.{rank}" for rank in range(processes)]
-            ranks = tuple(map(observations.read, files))
+            ranks = tuple(observations.read(file, left) for file in files)
             return ProbeRun(script, ranks[0], result, timeout, ranks)
-        observed = observations.read(folder / "observations.jsonl")
+        observed = observations.read(folder / "observations.jsonl", left)
     return ProbeRun(script, observed, result, timeout)
 
 

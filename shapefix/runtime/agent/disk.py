@@ -3,7 +3,7 @@
 The working tree does not change. A file that the script opens for writing is mapped to the same path below
 the probe's folder; reading looks there first. Deleted files are only hidden from the script. Caches, mostly
 of downloads, are used directly, so that nothing is fetched twice; the folders that the script runs in are
-never treated as caches.
+never treated as caches. Folders below an overlay mount need no mapping.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..protocol import FileWrittenLine, WriteRefusedLine
@@ -29,13 +29,17 @@ _MOST_LINKS = 40
 class Disk:
     """The folder for redirected writes, and the paths deleted or written by the script."""
 
-    def __init__(self, session: Session, folder: str, roots: Sequence[str] = ()) -> None:
-        """Redirect writes to folder, including those below roots inside a cache."""
+    def __init__(
+        self, session: Session, folder: str, roots: Sequence[str] = (), overlays: Sequence[str] = ()
+    ) -> None:
+        """Redirect writes to folder, also from roots inside a cache, but not from overlays."""
         self._session = session
         self._folder = _realpath(folder)
         self._saves = os.path.join(self._folder, "saves")  # noqa: PTH118
         self._own = os.path.join(self._folder, "")  # noqa: PTH118
-        self._caches = tuple(os.path.join(path, "") for path in _caches())  # noqa: PTH118
+        caches = (*map(_realpath, cache_folders(os.environ)), _realpath(sys.prefix))
+        self._caches = tuple(os.path.join(path, "") for path in caches)  # noqa: PTH118
+        self._overlays = tuple(os.path.join(path, "") for path in overlays)  # noqa: PTH118
         self._roots = tuple(os.path.join(_realpath(path), "") for path in roots)  # noqa: PTH118
         self._gone: set[str] = set()
         self._told: set[str] = set()
@@ -74,6 +78,11 @@ class Disk:
             return path
         saved = self._saved(full)
         return saved if _lexists(saved) or self._hidden(full) else path
+
+    def entered(self, path: Any, *, follow: bool = True) -> Any:
+        """The folder to change to instead of path: the real one if it exists, also for native code."""
+        full = self._ours(path, follow)
+        return path if full is not None and _isdir(full) and not self._hidden(full) else self.readable(path)
 
     def parts(self, path: Any) -> list[Any]:
         """The folders combined in a listing of path."""
@@ -152,13 +161,16 @@ class Disk:
             return None
         if self._links:
             full = _followed(full, self._saved_link, follow)
+        if self._overlays:
+            # A link in an overlay may lead out of it.
+            full = _followed(full, _link, follow)
         if full.startswith(("/dev/", "/proc/")):
             # /proc/self/cwd and /dev/fd lead anywhere.
             full = _followed(full, _link)
         return None if self._is_free(full) else full
 
     def _is_free(self, full: str) -> bool:
-        if full.startswith((self._own, *_KERNEL)):
+        if f"{full}{os.sep}".startswith((self._own, *_KERNEL, *self._overlays)):
             return True
         below = next((root for root in self._roots if full.startswith(root)), None)
         return any(full.startswith(c) and not (below and below.startswith(c)) for c in self._caches)
@@ -252,7 +264,8 @@ def _mkdirs_quietly(path: str) -> None:
     _mkdirs(path, exist_ok=True)
 
 
-def _caches() -> list[str]:
+def cache_folders(environ: Mapping[str, str]) -> list[str]:
+    """The folders of caches that libraries share between projects."""
     home = os.path.expanduser("~")  # noqa: PTH111
     named = (
         "XDG_CACHE_HOME",
@@ -262,6 +275,5 @@ def _caches() -> list[str]:
         "TORCH_HOME",
         "TRITON_CACHE_DIR",
     )
-    found = [os.environ[name] for name in named if os.environ.get(name)]
-    found += [os.path.join(home, each) for each in (".cache", ".triton", ".nv", ".keras")]  # noqa: PTH118
-    return [_realpath(each) for each in (*found, sys.prefix)]
+    found = [environ[name] for name in named if environ.get(name)]
+    return found + [os.path.join(home, each) for each in (".cache", ".triton", ".nv", ".keras")]  # noqa: PTH118

@@ -28,8 +28,9 @@ def install(disk: Disk) -> None:
     _removals(disk)
     _links(disk)
     kept = functools.partial(disk.writable, keep=True)
-    for name in ("stat", "access", "chdir", "listxattr", "getxattr", "statvfs"):
+    for name in ("stat", "access", "listxattr", "getxattr", "statvfs"):
         _argument(name, disk, disk.readable)
+    _argument("chdir", disk, disk.entered)
     for name in ("lstat", "readlink"):
         _argument(name, disk, disk.readable, follow=False)
     for name in ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags"):

@@ -36,6 +36,7 @@ from shapefix.runtime.report.text_report import (
     is_loss,
     lacking_gradients,
     last_output,
+    protection,
     written_files,
 )
 from shapefix.runtime.run import ProbeRun
@@ -111,6 +112,9 @@ def page(
         (name, f"{title} {what}", list(map(show, paths)))
         for name, title, what, paths in written_files(observed)
     ]
+    title, text = protection(observed, show)
+    if title and files:
+        files.append(("protection", f"{title} {text}", []))
     return environment.get_template("page.html.j2").render(
         script=show(run.script),
         command=" ".join([show(run.script), *arguments]),
