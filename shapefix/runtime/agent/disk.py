@@ -265,7 +265,7 @@ def _mkdirs_quietly(path: str) -> None:
 
 
 def cache_folders(environ: Mapping[str, str]) -> list[str]:
-    """The folders of caches that libraries share between projects."""
+    """The folders of caches shared between projects."""
     home = os.path.expanduser("~")  # noqa: PTH111
     named = (
         "XDG_CACHE_HOME",
