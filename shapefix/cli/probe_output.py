@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from shapefix.cli.exit_codes import FAILED
@@ -15,6 +15,7 @@ from shapefix.diagnostics import Diagnostic
 from shapefix.diagnostics import Failure as Failed
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
 from shapefix.report.view import View, one_line, visible
+from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
@@ -35,10 +36,15 @@ class ProbeResult:
     forecast: MemoryForecast | None
 
 
-def view_of(options: ProbeOptions) -> View:
-    """Return the view for findings, from the options."""
+def view_of(options: ProbeOptions, masker: Masker | None = None) -> View:
+    """Return the view for findings, from the options; masker masks secrets in their sources."""
     color = use_color(options.color, sys.stdout)
-    return View(os.getcwd(), width(sys.stdout), color, False, _source, proves=True)  # noqa: PTH109
+
+    def source(path: str) -> str | None:
+        text = _source(path)
+        return text if text is None or masker is None else masker.mask_source(text)
+
+    return View(os.getcwd(), width(sys.stdout), color, False, cache(source), proves=True)  # noqa: PTH109
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
@@ -60,7 +66,8 @@ def report(
 
     Returns code, or FAILED if the page cannot be written.
     """
-    view = view_of(options)
+    view = view_of(options, run.masker)
+    options = replace(options, arguments=[run.masker.mask(each) for each in options.arguments])
     if options.output_format in PROBE_FORMATS:
         result = ProbeResult(run, found, options, code, forecast)
         sys.stdout.writelines(PROBE_FORMATS[options.output_format].render(result, view))

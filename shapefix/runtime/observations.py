@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from shapefix.diagnostics import Span
+from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.protocol import (
     AnyLine,
     BatchLine,
@@ -33,6 +34,8 @@ from shapefix.runtime.protocol import (
     kind_of,
 )
 from shapefix.runtime.working_tree import NOTHING_LEFT, WritesLeft
+
+_PATHS = ("executable", "file", "kind", "path", "roots", "sha256")
 
 
 @dataclass(frozen=True)
@@ -208,14 +211,16 @@ def span(place: UserPlace | None) -> Span | None:
     return Span(place["file"], place["row"], place["column"], place["end_row"], place["end_column"])
 
 
-def read(path: Path, left: WritesLeft = NOTHING_LEFT) -> Observations:
+def read(path: Path, left: WritesLeft = NOTHING_LEFT, masker: Masker | None = None) -> Observations:
     """Read the observations in a file; empty if there is no such file. left are the writes of the run.
+
+    masker masks secrets in all texts but paths.
 
     To be called after the run: files that the script wrote are compared with their state before the run.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            lines = tuple(_lines(file))
+            lines = tuple(_lines(file, masker or Masker()))
     except FileNotFoundError:
         lines = ()
     written = Observations(lines).of(FileWrittenLine)
@@ -223,14 +228,14 @@ def read(path: Path, left: WritesLeft = NOTHING_LEFT) -> Observations:
     return Observations(lines, tuple(changed), left.discarded, left.deleted, left.compared)
 
 
-def _lines(file: Iterable[str]) -> Iterator[Line]:
+def _lines(file: Iterable[str], masker: Masker) -> Iterator[Line]:
     for text in file:
         try:
             line = json.loads(text)
         except ValueError:
             continue
         if isinstance(line, dict) and "kind" in line:
-            yield cast("Line", line)
+            yield cast("Line", masker.mask_all(line, _PATHS))
 
 
 def _is_changed(line: FileWrittenLine) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shapefix.runtime import agent_process, observations
+from shapefix.runtime.agent import masking
+from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.agent_process import ProcessResult
 from shapefix.runtime.observations import Observations
 from shapefix.runtime.protocol import StopLine
@@ -25,6 +28,7 @@ class ProbeRun:
     """One run: the script as given, the observations, and the result of its process.
 
     ranks has the observations of each rank of a run with several processes; observed are those of rank 0.
+    Secrets are masked in all of these; masker does it in other texts of a report.
     """
 
     script: str
@@ -32,6 +36,7 @@ class ProbeRun:
     process: ProcessResult
     timeout: float
     ranks: tuple[Observations, ...] = ()
+    masker: Masker = field(default_factory=Masker, repr=False)
 
     @property
     def trained(self) -> bool:
@@ -94,12 +99,12 @@ def probe_script(
             python, script, arguments, folder, steps, timeout, every, processes, plan
         )
         left = left_by_run(tree, plan)
-        if processes > 1:
-            files = [folder / f"observations.jsonl.{rank}" for rank in range(processes)]
-            ranks = tuple(observations.read(file, left) for file in files)
-            return ProbeRun(script, ranks[0], result, timeout, ranks)
-        observed = observations.read(folder / "observations.jsonl", left)
-    return ProbeRun(script, observed, result, timeout)
+        secrets = masking.added_secrets(str(folder / "secrets.jsonl"))
+        masker = Masker([*masking.secret_values(os.environ), *masking.secret_arguments(arguments), *secrets])
+        names = [f".{rank}" for rank in range(processes)] if processes > 1 else [""]
+        ranks = tuple(observations.read(folder / f"observations.jsonl{name}", left, masker) for name in names)
+    result = replace(result, output=masker.mask(result.output))
+    return ProbeRun(script, ranks[0], result, timeout, ranks if processes > 1 else (), masker)
 
 
 def _cells(script: str, folder: Path) -> Sequence[str]:

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from ..protocol import StartLine, WriteProtectionLine
-from . import isolation
+from . import isolation, masking
 from .session import LineFile, Session, StopProbe, exit_now
 
 _EXIT_SECONDS = 5.0
@@ -48,6 +48,7 @@ def main(arguments: list[str]) -> None:
     if options.ranks is not None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
+    masking.watch_environment(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118
     overlays = [root for root, upper in protection["layers"] if upper]
     session.sink.write(
         WriteProtectionLine(
