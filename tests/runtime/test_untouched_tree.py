@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from probing import Probed, probed_file
+from probing import ROOT, Probed, probed_file
 
+from shapefix.runtime import working_tree
 from shapefix.runtime.protocol import WriteProtectionLine
 from shapefix.runtime.working_tree import METHODS
 
@@ -442,3 +446,143 @@ def test_no_way_of_writing_changes_the_content_of_a_tree_below_landlock(
     assert ran.run.observed.changed == ()
     assert not any(Path(path).parent.name == "c_fopen" for path in ran.run.observed.written)
     assert "protected by Landlock: " in ran.text
+
+
+NATIVE = """
+    import os, subprocess, torch
+    torch.nn.Linear(1, 1)(torch.ones(1))
+    subprocess.run("echo x > mine; echo x > new; cat new", shell=True)
+"""
+
+
+def test_without_protection_the_report_lists_what_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(METHODS, "none")
+    (tmp_path / "mine").write_text("my text")
+    (tmp_path / "train.py").write_text(dedent(NATIVE))
+    ran = probed_file(tmp_path, "train.py")
+    method_of(ran, "none")
+    assert ran.run.observed.written == ()
+    assert set(ran.run.observed.changed) == {str(tmp_path / "mine"), str(tmp_path / "new")}
+    assert "changed in the working tree during the run: mine, new\n" in ran.text
+    assert "not protected against writes by native code and other programs" in ran.text
+
+
+def test_more_files_than_are_compared_are_not_called_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(METHODS, "none")
+    monkeypatch.setattr(working_tree, "_MOST_FILES", 1)
+    (tmp_path / "mine").write_text("my text")
+    (tmp_path / "train.py").write_text(dedent(NATIVE) + "open('other', 'w')\n")
+    ran = probed_file(tmp_path, "train.py")
+    assert "too many files to look for changes" in ran.text
+
+
+def test_caches_in_the_tree_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    script = """
+        import os, subprocess, torch
+        torch.nn.Linear(1, 1)(torch.ones(1))
+        open("cache/by_python", "w").write("x")
+        subprocess.run("echo x > cache/by_shell; echo x > lost", shell=True)
+    """
+    (tmp_path / "train.py").write_text(dedent(script))
+    method_of(probed_file(tmp_path, "train.py"), "overlay")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["by_python", "by_shell", "cache", "train.py"]
+
+
+def test_a_temporary_folder_in_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "mine").write_text("my text")
+    (tmp_path / "train.py").write_text(dedent(NATIVE))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    ran = probed_file(tmp_path, "train.py")
+    method_of(ran, "overlay")
+    assert ran.run.process.output == "x\n"
+    assert (tmp_path / "mine").read_text() == "my text"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["mine", "tmp", "train.py"]
+
+
+def test_the_whole_repository_is_protected(tmp_path: Path) -> None:
+    """The script runs in a folder of it, and writes beside that."""
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "code"
+    inner.mkdir()
+    (tmp_path / "data").write_text("my data")
+    (inner / "train.py").write_text(dedent(NATIVE) + "os.system('echo x > ../data; rm train.py')\n")
+    ran = probed_file(inner, "train.py")
+    assert method_of(ran, "overlay")["roots"] == [str(tmp_path)]
+    assert (tmp_path / "data").read_text() == "my data"
+    assert (inner / "train.py").exists()
+    assert ran.run.observed.deleted == (str(inner / "train.py"),)
+
+
+without_rights = pytest.mark.skipif(
+    shutil.which("setpriv") is None or os.geteuid() != 0, reason="rights can be dropped by root only"
+)
+
+
+def protection_without_rights(folder: Path) -> dict[str, object]:
+    """How a process that may not mount is protected, by `write_protection` in JSON."""
+    drop = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]
+    ran = subprocess.run(
+        [*drop, sys.executable, "-m", "shapefix", "probe", "--output-format", "json", "train.py"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "VIRTUAL_ENV": sys.prefix},
+        capture_output=True,
+        check=False,
+    )
+    found: dict[str, object] = json.loads(ran.stdout)["write_protection"]
+    return found
+
+
+@pytest.mark.slow
+@without_rights
+def test_a_user_gets_an_overlay_in_a_namespace(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("my text")
+    (tmp_path / "train.py").write_text(dedent(NATIVE))
+    found = protection_without_rights(tmp_path)
+    assert (tmp_path / "mine").read_text() == "my text"
+    if found["method"] != "overlay":
+        pytest.skip(f"no overlay: {found['reason']}")
+
+
+@pytest.mark.slow
+@without_rights
+def test_files_of_others_need_another_protection(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("my text")
+    (tmp_path / "mine").chmod(0o666)
+    os.chown(tmp_path / "mine", 1234, 1234)
+    (tmp_path / "train.py").write_text(dedent(NATIVE))
+    found = protection_without_rights(tmp_path)
+    assert found["method"] != "overlay"
+    assert "another owner or group" in str(found["reason"])
+    if found["method"] == "landlock":
+        assert (tmp_path / "mine").read_text() == "my text"
+
+
+@pytest.mark.slow
+def test_ranks_share_what_they_write(tmp_path: Path) -> None:
+    script = """
+        import os, torch
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        torch.nn.Linear(1, 1)(torch.ones(1))
+        if dist.get_rank() == 0:
+            os.system("echo of the first > shared; echo x > mine")
+        dist.barrier()
+        os.write(1, f"rank {dist.get_rank()}: {open('shared').read()}".encode())
+        dist.destroy_process_group()
+    """
+    (tmp_path / "mine").write_text("my text")
+    (tmp_path / "train.py").write_text(dedent(script))
+    ran = probed_file(tmp_path, "train.py", processes=2)
+    method_of(ran, "overlay")
+    rows = [row for row in ran.run.process.output.splitlines() if row.startswith("rank ")]
+    assert sorted(rows) == ["rank 0: of the first", "rank 1: of the first"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "train.py"]
+    assert (tmp_path / "mine").read_text() == "my text"
+    assert set(ran.run.observed.written) == {str(tmp_path / "mine"), str(tmp_path / "shared")}
