@@ -379,7 +379,7 @@ def _broken_pipe() -> int:
 
 
 def _discard_output() -> None:
-    """Discard output that cannot be flushed: Python would complain about it at exit."""
+    """Discard unflushable output: Python would complain about it at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -120,7 +120,7 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
     if not options.quiet and forecast is None:
         yield from (_note(each, view) + "\n" for each in found.notes)
     if found.early_stop_artifact is not None and not options.quiet and forecast is None:
-        yield _early_stop(found.early_stop_artifact, view) + "\n"
+        yield _artifact(found.early_stop_artifact, found.artifact_cause, view) + "\n"
 
 
 def _failed(run: ProbeRun, view: View) -> Failed:
@@ -133,12 +133,12 @@ def _note(note: Diagnostic, view: View) -> str:
     return one_line(f"note: {view.relative(note.span.path)}:{note.span.row}: {note.message}")
 
 
-def _early_stop(failure: RaisedException, view: View) -> str:
-    """The line for an exception possibly caused by the early end of a loop."""
+def _artifact(failure: RaisedException, cause: str, view: View) -> str:
+    """The line for an exception possibly caused by the probe."""
     place = failure.stack[0] if failure.stack else None
     at = f" at {view.relative(place.path)}:{place.row}" if place else ""
     text = f"{failure.type}{at}" + (f": {failure.message}" if failure.message else "")
-    return one_line(f"note: {text}; the probe ended loops early, which may have caused this")
+    return one_line(f"note: {text}; {cause}, which may have caused this")
 
 
 @cache

@@ -15,7 +15,7 @@ _COPY_LIST, _COPY_ATTRIBUTES = 1 << 0, 1 << 2
 
 
 def copy_attributes(source: Path, target: Path) -> str | None:
-    """Copy the attributes as far as permitted; returns a noun for the first that is lost, if any."""
+    """Copy the attributes as far as permitted; returns a noun for the first lost one, if any."""
     state = source.stat()
     if sys.platform == "win32":
         target.chmod(stat.S_IMODE(state.st_mode))
@@ -43,7 +43,7 @@ def copy_attributes(source: Path, target: Path) -> str | None:
 if sys.platform == "linux":
 
     def _copy_extended(source: Path, target: Path) -> str | None:
-        """Copy the extended attributes, which include access control lists."""
+        """Copy the extended attributes, including access control lists; returns a noun for a lost one."""
         wanted, present = _extended(source), _extended(target)
         for name in present.keys() - wanted.keys():
             with contextlib.suppress(OSError):

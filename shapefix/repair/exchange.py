@@ -1,4 +1,4 @@
-"""Exchange two files atomically, notice other writers of a file, and lock files (where the system can)."""
+"""Exchange two files atomically, notice other writers of a file, and lock files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def lock(descriptor: int, wait: bool = True) -> bool | None:
 
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes out of the block for the same folder, where the file system has locks."""
+    """Keep other processes out of the block for the same folder, if the file system has locks."""
     if sys.platform == "win32":
         yield
         return

@@ -80,7 +80,7 @@ def write(path: str | Path, data: bytes, expected: bytes) -> None:
 
 
 def remove_abandoned(folders: Iterable[Path]) -> None:
-    """Remove the drafts that killed processes have left in folders."""
+    """Remove the drafts of killed processes from folders."""
     for folder in folders:
         with contextlib.suppress(OSError):
             names = [name for name in os.listdir(folder) if _DRAFT.fullmatch(name)]  # noqa: PTH208
@@ -116,7 +116,7 @@ def _require_regular(path: str | Path, target: Path) -> None:
 
 
 def _require_same(path: str | Path, target: Path, old: BinaryIO, expected: bytes) -> None:
-    """Raise ChangedOnDisk unless the open file is still that at its path, with its expected content."""
+    """Raise ChangedOnDisk unless the open file is still at its path, with its expected content."""
     old.seek(0)
     if not _is_at(target, old) or old.read() != expected:
         raise ChangedOnDisk(path)

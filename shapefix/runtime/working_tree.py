@@ -43,7 +43,7 @@ class WorkingTree:
     complete: bool = True
 
     def changes(self) -> WritesLeft:
-        """The files and folders that differ from their state before the run, or are new or gone."""
+        """The changed, new and missing files and folders since the scan before the run."""
         now = WorkingTree(self.roots, self.kept)
         now.scan()
         if not (self.complete and now.complete):
@@ -72,7 +72,7 @@ class WorkingTree:
 
 
 def working_tree(script: str, folder: Path, environ: Mapping[str, str] = os.environ) -> WorkingTree:
-    """The tree of a run in the current folder: the projects of that and of the script, and what they link to.
+    """The tree of a run in the current folder: its project and the script's, and the targets of their links.
 
     folder is that of the probe.
     """
@@ -110,7 +110,7 @@ def protection_plan(
 
 
 def _layers(roots: Sequence[str], folder: Path, stack: ExitStack) -> str | None:
-    """Create a folder for the writes, outside of the roots: the kernel requires that."""
+    """Create a folder for the writes; the kernel requires one outside of the roots."""
     for base in (str(folder), tempfile.gettempdir(), "/var/tmp", "/tmp"):
         real = os.path.realpath(base)
         if os.access(real, os.W_OK) and not any(is_within(real, root) for root in roots):

@@ -60,28 +60,31 @@ def started(folder: Path) -> int:
     return process
 
 
-def killed_at_random_moments(tmp_path: Path, kills: int) -> tuple[int, int, int]:
-    """Kill runs at random moments, each followed by a whole one; returns counts.
+def killed_at_random_moments(tmp_path: Path, kills: int) -> tuple[int, int]:
+    """Kill runs at random moments until their end, each followed by a whole one.
 
-    These are: runs killed before their end, with a draft left, and with some files repaired, but not all.
+    Returns the number of runs that left a draft, and of those that had repaired some files, but not all.
     """
     before, after = tmp_path / "before", tmp_path / "after"
     fill(before)
     fill(after)
     start = time.monotonic()
     assert os.waitstatus_to_exitcode(os.waitpid(started(after), 0)[1]) == 0
-    longest = (time.monotonic() - start) * 1.3
+    longest = time.monotonic() - start
     old, new = listed(before), listed(after)
     assert old.keys() == new.keys()
     assert sum(old[name] != new[name] for name in old) == len(FILES)
-    chance, killed, drafts, partly = random.Random(0), 0, 0, 0
-    for number in range(kills):
-        folder = tmp_path / f"run{number}"
+    chance = random.Random(0)
+    killed = drafts = partly = 0
+    while killed < kills:
+        folder = tmp_path / "run"
         shutil.copytree(before, folder)
         process = started(folder)
         time.sleep(chance.uniform(0, longest))
         os.kill(process, signal.SIGKILL)
-        killed += os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
+        in_time = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
+        killed += in_time
+        longest *= 1.02 if in_time else 0.95  # other processes make a run faster or slower
         found = listed(folder)
         left = found.keys() - old.keys()
         assert all(name.rpartition(".")[2] in ("shapefix-new", "shapefix-old") for name in left)
@@ -93,13 +96,12 @@ def killed_at_random_moments(tmp_path: Path, kills: int) -> tuple[int, int, int]
         assert os.waitstatus_to_exitcode(os.waitpid(started(folder), 0)[1]) == 0
         assert listed(folder) == new
         shutil.rmtree(folder)
-    return killed, drafts, partly
+    return drafts, partly
 
 
 @pytest.mark.slow
 def test_a_run_killed_at_some_moments_damages_nothing(tmp_path: Path) -> None:
-    killed, _, _ = killed_at_random_moments(tmp_path, 12)
-    assert killed > 0
+    killed_at_random_moments(tmp_path, 10)
 
 
 @pytest.mark.slow
@@ -107,10 +109,10 @@ def test_a_run_killed_at_some_moments_damages_nothing(tmp_path: Path) -> None:
 def test_a_run_killed_at_five_hundred_moments_damages_nothing(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    killed, drafts, partly = killed_at_random_moments(tmp_path, 500)
-    record_property("counted", f"{killed} killed, {drafts} drafts left, {partly} repaired in part")
-    assert killed > 300
-    assert partly > 20
+    drafts, partly = killed_at_random_moments(tmp_path, 500)
+    record_property("counted", f"500 killed, {drafts} left a draft, {partly} had repaired some of the files")
+    assert partly > 0
+    assert drafts > 0
 
 
 def command(folder: Path, *before: str) -> subprocess.Popen[str]:

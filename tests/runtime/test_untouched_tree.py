@@ -15,7 +15,9 @@ from textwrap import dedent
 import pytest
 from probing import ROOT, Probed, probed_file
 
+from shapefix.cli.exit_codes import CLEAN, FAILED, code_of
 from shapefix.runtime import working_tree
+from shapefix.runtime.findings.collect import REFUSED_WRITE, collect_findings
 from shapefix.runtime.protocol import WriteProtectionLine
 from shapefix.runtime.working_tree import METHODS
 
@@ -586,3 +588,29 @@ def test_ranks_share_what_they_write(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "train.py"]
     assert (tmp_path / "mine").read_text() == "my text"
     assert set(ran.run.observed.written) == {str(tmp_path / "mine"), str(tmp_path / "shared")}
+
+
+@pytest.mark.parametrize("method", ["landlock", "none"])
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_refused_write_is_not_a_fault_of_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, trains: bool
+) -> None:
+    monkeypatch.setenv(METHODS, method)
+    step = "torch.optim.SGD(model.parameters(), 0.1).step()"
+    script = f"""
+        import _io, torch, pyarrow, pyarrow.parquet
+        model = torch.nn.Linear(1, 1)
+        model(torch.ones(1, 1)).sum().backward()
+        {step if trains else ""}
+        {"pyarrow.OSFile('new', 'wb')" if method == "landlock" else "_io.FileIO('new', 'wb')"}
+    """
+    pytest.importorskip("pyarrow")
+    (tmp_path / "train.py").write_text(dedent(script))
+    ran = probed_file(tmp_path, "train.py")
+    method_of(ran, method)
+    assert not (tmp_path / "new").exists()
+    assert ran.found == []
+    found = collect_findings(ran.run.observed)
+    assert found.early_stop_artifact is not None
+    assert found.artifact_cause == REFUSED_WRITE
+    assert code_of(ran.run, found) == (CLEAN if trains else FAILED)

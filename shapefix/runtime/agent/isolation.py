@@ -34,7 +34,7 @@ NONE: dict[str, Any] = {"method": "none", "layers": [], "reason": None}
 
 
 def protect(path: str) -> dict[str, Any]:
-    """Protect the tree as the plan in a file says, once for all processes of a run; returns the result.
+    """Protect the tree by the plan in a file, once for all processes of a run; returns the result.
 
     The result has the method (overlay, landlock, or none), the protected folders, each with the folder of the
     writes to it for an overlay, and the reason for not using a better method.
@@ -171,7 +171,7 @@ def _mount(plan: Mapping[str, Any], folder: str, new_user: bool) -> list[tuple[s
 
 
 def _mount_overlay(point: str, lower: int, upper: str, initial: bool, opened: list[int]) -> None:
-    """Mount an overlay on a folder, which is open as lower. Raises OSError."""
+    """Mount an overlay on a folder; lower is its descriptor. Raises OSError."""
     work = upper + ".work"
     os.mkdir(upper)  # noqa: PTH102
     os.mkdir(work)  # noqa: PTH102
@@ -198,7 +198,7 @@ def _copy_owner(state: os.stat_result, upper: str) -> None:
 
 
 def _mounts_in(root: str) -> list[str]:
-    """The places below a folder where other file systems are mounted, outer ones first."""
+    """The mount points below a folder, outer ones first."""
     found = set()
     with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123
         for line in file:
@@ -210,7 +210,7 @@ def _mounts_in(root: str) -> list[str]:
 
 
 def _drop_capabilities() -> None:
-    """Give up the rights that the namespace brought: file modes then apply as usual."""
+    """Give up the rights of the new namespace: file modes then apply as usual."""
     header = ctypes.create_string_buffer(struct.pack("=Ii", 0x2008_0522, 0))
     _call("capset", header, ctypes.create_string_buffer(24))
 

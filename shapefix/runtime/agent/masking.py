@@ -145,7 +145,7 @@ class Masker:
 
 
 def watch_environment(path: str) -> None:
-    """Append the secrets that the script adds to its environment to a file, as from a `.env`."""
+    """Append secrets to a file once the script adds them to its environment, as from a `.env`."""
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.putenv":
@@ -186,6 +186,6 @@ def _pattern(value: str) -> str:
 
 
 def _masked(found: re.Match[str]) -> str:
-    """Keep the first letters, which say what kind of token it is."""
+    """Keep the first letters: they name the kind of token."""
     kind = re.match(r"[A-Za-z]+[_-]", found[0])
     return (kind[0] if kind else "") + MASK

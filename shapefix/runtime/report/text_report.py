@@ -172,7 +172,7 @@ def written_files(observed: Observations) -> Iterator[tuple[str, str, str, tuple
 
 
 def protection(observed: Observations, show: ShowPath) -> tuple[str, str]:
-    """The title and text on how the working tree was protected, and what was not; both empty if unknown."""
+    """The title and text on the protection of the working tree; both empty if unknown."""
     line = observed.first(WriteProtectionLine)
     if line is None:
         return "", ""

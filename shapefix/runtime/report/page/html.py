@@ -123,6 +123,7 @@ def page(
         facts=list(_facts(run, found)),
         findings=[FindingSection(each, tuple(excerpts(each, view))) for each in found.diagnostics],
         early_stop_artifact=found.early_stop_artifact,
+        artifact_cause=found.artifact_cause,
         flow=_diagram(observed),
         tables=[
             BatchTable(f"First batch of {source}", tuple(rows))
