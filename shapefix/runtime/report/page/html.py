@@ -114,7 +114,7 @@ def page(
     ]
     title, text = protection(observed, show)
     if title and files:
-        files.append(("protection", f"{title} {text}", []))
+        files.append(("protection", "Protection of the working tree", [f"{title} {text}"]))
     return environment.get_template("page.html.j2").render(
         script=show(run.script),
         command=" ".join([show(run.script), *arguments]),
