@@ -20,7 +20,7 @@ from .session import Session
 
 _mkdirs, _lexists, _isdir, _realpath = os.makedirs, os.path.lexists, os.path.isdir, os.path.realpath
 _copy = shutil.copy2
-_stat, _readlink = os.stat, os.readlink
+_stat, _readlink, _listdir = os.stat, os.readlink, os.listdir
 _TOLD = 100
 _KERNEL = ("/dev/", "/proc/", "/sys/")
 _MOST_LINKS = 40
@@ -42,6 +42,7 @@ class Disk:
         self._overlays = tuple(os.path.join(path, "") for path in overlays)  # noqa: PTH118
         self._roots = tuple(os.path.join(_realpath(path), "") for path in roots)  # noqa: PTH118
         self._gone: set[str] = set()
+        self._removed_overlays: set[str] = set()
         self._told: set[str] = set()
         self._refused: set[str] = set()
         self._links = False
@@ -111,6 +112,29 @@ class Disk:
             raise FileNotFoundError(2, "No such file or directory", os.fspath(path))
         self._gone.add(full)
         return self._saved(full)
+
+    def removes_overlay(self, path: Any) -> bool:
+        """Note the absence of an empty overlay; returns whether path is one. The system cannot remove it."""
+        full = self._overlay(path)
+        if full is None or _listdir(full):
+            return False
+        self._removed_overlays.add(full)
+        return True
+
+    def makes_overlay(self, path: Any) -> bool:
+        """Whether path is an overlay removed by the script: it may create it again."""
+        full = self._overlay(path)
+        if full not in self._removed_overlays:
+            return False
+        self._removed_overlays.discard(full)
+        return True
+
+    def _overlay(self, path: Any) -> str | None:
+        try:
+            full = _realpath(os.fsdecode(path))
+        except (TypeError, ValueError, OSError):
+            return None
+        return full if f"{full}{os.sep}" in self._overlays else None
 
     def ours(self, path: Any, *, follow: bool = True) -> bool:
         """Whether writes to path are mapped."""

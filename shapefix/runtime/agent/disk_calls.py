@@ -196,6 +196,8 @@ def _folders(disk: Disk) -> None:
     @functools.wraps(mkdir)
     def make(path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         path = disk.at(path, dir_fd)
+        if disk.makes_overlay(path):
+            return
         if disk.ours(path):
             if os.path.lexists(disk.readable(path)):
                 raise FileExistsError(17, "File exists", os.fspath(path))
@@ -261,6 +263,8 @@ def _removals(disk: Disk) -> None:
         @functools.wraps(original)
         def delete(path: Any, *, dir_fd: int | None = None) -> None:
             path = disk.at(path, dir_fd)
+            if original is rmdir and disk.removes_overlay(path):
+                return
             if not disk.ours(path, follow=False):
                 original(path, dir_fd=dir_fd)
                 return
