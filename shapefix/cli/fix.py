@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shapefix.cli.check import format_of, report_notes, run_session, view_of, without_answers
@@ -67,6 +68,7 @@ def _apply(request: CheckRequest, session: CheckSession, view: View, output_form
     # Programs that parse findings from stdout must not see anything else there.
     stream = sys.stdout if output_format.for_people else sys.stderr
     repairs: list[FileRepair] = []
+    writes.remove_abandoned({Path(session.real_path(path)).parent for path in session.files})
     for repair in session.repair(writes.write):
         report_rejected(repair.rejected, view)
         if repair.old == repair.new:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ import shapefix
 from shapefix.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED
 from shapefix.cli.options import color_option, memory_size, shared_options, transformers_option
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS, RULE_FORMATS, SHAPE_FORMATS
+
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class _CommandGroup(click.Group):
@@ -282,11 +285,20 @@ def help_(context: click.Context, topic: str | None) -> None:
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    from shapefix.cli.terminal import echo_err, open_missing_streams
+
+    if not open_missing_streams():
+        echo_err("error: standard output is closed")
+        sys.exit(FAILED)
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _broken_pipe()
+    except OSError as error:
+        code = _failed(error, verbose=False)
+    if code == FAILED:
+        _discard_output()
     sys.exit(code)
 
 
@@ -335,6 +347,12 @@ def _failed(error: Exception, verbose: bool) -> int:
     if isinstance(error, (ConfigurationError, RulebookError)):
         echo_err(f"error: {error}")
         return FAILED
+    if isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT_ERRORS:
+        echo_err(f"error: output cannot be written: {error.strerror}")
+        return FAILED
+    if isinstance(error, FileNotFoundError) and not _has_current_folder():
+        echo_err("error: the current folder does not exist any more")
+        return FAILED
     if verbose:
         import traceback
 
@@ -346,8 +364,23 @@ def _failed(error: Exception, verbose: bool) -> int:
     return FAILED
 
 
+def _has_current_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _broken_pipe() -> int:
     """Exit like a program after its output is closed early, for example by `head`."""
-    # Python would complain at exit about what it could not flush.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard_output()
     return BROKEN_PIPE
+
+
+def _discard_output() -> None:
+    """Discard unflushable output: Python would complain about it at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

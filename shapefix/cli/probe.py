@@ -26,6 +26,7 @@ def probe(options: ProbeOptions) -> int:
     from shapefix.runtime.run import probe_script
     from shapefix.runtime.user_python import find_interpreter
 
+    Path.cwd()  # a deleted folder is a better explanation than a missing script
     problem = validate_script(options)
     if problem is not None:
         echo_err(f"error: {one_line(options.script)}: {problem}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from shapefix.cli.exit_codes import FAILED
@@ -15,6 +15,7 @@ from shapefix.diagnostics import Diagnostic
 from shapefix.diagnostics import Failure as Failed
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
 from shapefix.report.view import View, one_line, visible
+from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
@@ -35,10 +36,15 @@ class ProbeResult:
     forecast: MemoryForecast | None
 
 
-def view_of(options: ProbeOptions) -> View:
-    """Return the view for findings, from the options."""
+def view_of(options: ProbeOptions, masker: Masker | None = None) -> View:
+    """Return the view for findings, from the options; masker masks secrets in their sources."""
     color = use_color(options.color, sys.stdout)
-    return View(os.getcwd(), width(sys.stdout), color, False, _source, proves=True)  # noqa: PTH109
+
+    def source(path: str) -> str | None:
+        text = _source(path)
+        return text if text is None or masker is None else masker.mask_source(text)
+
+    return View(os.getcwd(), width(sys.stdout), color, False, cache(source), proves=True)  # noqa: PTH109
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
@@ -60,7 +66,8 @@ def report(
 
     Returns code, or FAILED if the page cannot be written.
     """
-    view = view_of(options)
+    view = view_of(options, run.masker)
+    options = replace(options, arguments=[run.masker.mask(each) for each in options.arguments])
     if options.output_format in PROBE_FORMATS:
         result = ProbeResult(run, found, options, code, forecast)
         sys.stdout.writelines(PROBE_FORMATS[options.output_format].render(result, view))
@@ -113,7 +120,7 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
     if not options.quiet and forecast is None:
         yield from (_note(each, view) + "\n" for each in found.notes)
     if found.early_stop_artifact is not None and not options.quiet and forecast is None:
-        yield _early_stop(found.early_stop_artifact, view) + "\n"
+        yield _artifact(found.early_stop_artifact, found.artifact_cause, view) + "\n"
 
 
 def _failed(run: ProbeRun, view: View) -> Failed:
@@ -126,12 +133,12 @@ def _note(note: Diagnostic, view: View) -> str:
     return one_line(f"note: {view.relative(note.span.path)}:{note.span.row}: {note.message}")
 
 
-def _early_stop(failure: RaisedException, view: View) -> str:
-    """The line for an exception possibly caused by the early end of a loop."""
+def _artifact(failure: RaisedException, cause: str, view: View) -> str:
+    """The line for an exception possibly caused by the probe."""
     place = failure.stack[0] if failure.stack else None
     at = f" at {view.relative(place.path)}:{place.row}" if place else ""
     text = f"{failure.type}{at}" + (f": {failure.message}" if failure.message else "")
-    return one_line(f"note: {text}; the probe ended loops early, which may have caused this")
+    return one_line(f"note: {text}; {cause}, which may have caused this")
 
 
 @cache

@@ -23,6 +23,18 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def open_missing_streams() -> bool:
+    """Replace closed standard streams, as after `>&-`; returns whether there is an output."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        return False
+    return True
+
+
 def use_color(choice: str, stream: TextIO) -> bool:
     """Decide whether to color a stream; choice is always, never or auto."""
     return wants_color(stream) if choice == "auto" else choice == "always"

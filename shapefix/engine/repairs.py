@@ -10,7 +10,7 @@ from shapefix.engine.batch import BatchRunner
 from shapefix.engine.merge import FindingsByFile, unique
 from shapefix.engine.tasks import FileChecker, FileResult
 from shapefix.repair.fixpoint import repair
-from shapefix.repair.writes import ChangedOnDisk
+from shapefix.repair.writes import LeftAlone
 from shapefix.sources.text import SourceText, Unreadable, reason
 
 
@@ -23,6 +23,11 @@ class FileRepair:
     applied: tuple[Diagnostic, ...]
     rejected: tuple[tuple[Diagnostic, str], ...]
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether earlier findings are outdated: the file is repaired, or was changed by another program."""
+        return self.old != self.new or not (self.applied or self.rejected)
+
 
 def repair_files(
     runner: BatchRunner,
@@ -33,7 +38,7 @@ def repair_files(
     """Repair the given files with something to repair, and yield each repair.
 
     write(path, new, expected) replaces the content of a file if it is still the expected one; it may raise
-    OSError and ChangedOnDisk. Without write, new texts stay in the overlay, so that each file is repaired as
+    OSError and LeftAlone. Without write, new texts stay in the overlay, so that each file is repaired as
     if the files before it had been written.
     """
     repairable: set[str] = set()
@@ -44,7 +49,7 @@ def repair_files(
     for path in sorted(repairable):
         before = runner.overlay.get(path)
         outcome = _repair_file(runner, findings, path, write)
-        changed = isinstance(outcome, FileRepair) and outcome.new != outcome.old
+        changed = isinstance(outcome, FileRepair) and outcome.is_stale
         if changed and write is not None:
             runner.forget(path)
         if not changed or write is not None:
@@ -69,7 +74,7 @@ def _repair_file(
         if write is not None and new != data:
             write(path, new, data)
         runner.overlay.set(path, new)
-    except (AnalysisFailed, Unreadable, ChangedOnDisk) as error:
+    except (AnalysisFailed, Unreadable, LeftAlone) as error:
         return Failure(path, f"cannot be repaired: {error}")
     except OSError as error:
         return Failure(path, f"cannot be written: {reason(error)}")

@@ -255,7 +255,7 @@ class CheckSession:
             if isinstance(outcome, Failure):
                 self._failed_repairs.append(outcome)
                 continue
-            if outcome.old != outcome.new:
+            if outcome.is_stale:
                 changed.add(outcome.old.path)
             yield self._named(outcome)
         if changed:

@@ -3,77 +3,167 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
+import secrets
 import stat
-import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
-_SUFFIX = ".shapefix-new"
+from shapefix.repair.attributes import copy_attributes
+from shapefix.repair.exchange import Lease, exchange, lock, locked_folder
+
+_DRAFT = re.compile(r"\..+\.([0-9a-f]{16})\.([0-9a-f]{16})\.[0-9a-f]{8}\.shapefix-(new|old)")
+_LONGEST_STEM = 100
 _STALE_SECONDS = 60
+_MOST_EXCHANGES = 100
 
 
-class ChangedOnDisk(Exception):
-    """The file has changed since it was read; nothing was written."""
+class LeftAlone(Exception):
+    """Nothing was written, for the reason in the message."""
+
+
+class ChangedOnDisk(LeftAlone):
+    """The file has changed since it was read, or is being changed."""
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(
+            f"{path} changed on disk while it was being repaired; it was left alone, run shapefix again"
+        )
 
 
 def write(path: str | Path, data: bytes, expected: bytes) -> None:
     """Replace the content of a file atomically and durably; expected is its current content.
 
-    The file keeps its mode and, where permitted, its owner and group; a symlink keeps pointing at its
-    target, which changes; another hard link to the file keeps the old content. A failure leaves the file
-    unchanged and removes the temporary file beside it. A process that is killed cannot: it may
-    leave one `.NAME.….shapefix-new`, which a later write to the same file removes once it is a minute old.
+    The file keeps its mode, owner, group, extended attributes and access control list; one that cannot keep
+    them is left alone, and so is one with several hard links. A symlink keeps pointing at its target, which
+    changes. A failure leaves the file unchanged and removes the draft beside it. A process that is killed
+    cannot: it may leave one `.NAME.….shapefix-new` or `-old`, which the next run removes.
 
-    Raises ChangedOnDisk when the file does not hold expected, and OSError when it cannot be read or written.
+    A change by another program is not overwritten: on Linux, the file is leased while it is compared, and
+    exchanged with the draft, so that a change up to the last moment is found and put back. Elsewhere, a
+    change between the last comparison and the rename, microseconds apart, is lost.
+
+    Raises LeftAlone, and OSError when the file cannot be read or written.
     """
     target = Path(path).resolve(strict=True)
-    status = target.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(f"{path} is not a regular file")
-    if not os.access(target, os.W_OK):
-        raise PermissionError(f"{path} is read-only")
-    _remove_stale(target)
-    _demand(path, target, expected)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=_SUFFIX, dir=target.parent)
-    fresh = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            _keep_owner(fresh, status)
-            fresh.chmod(stat.S_IMODE(status.st_mode))  # after the owner, whose change clears the set-id bits
-            os.fsync(file.fileno())
-        _demand(path, target, expected)
-        fresh.replace(target)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+    _require_regular(path, target)
+    remove_abandoned([target.parent])
+    with target.open("rb") as old:
+        state = os.fstat(old.fileno())
+        if state.st_nlink > 1:
+            raise LeftAlone(f"{path} has {state.st_nlink} hard links, which a repair would separate")
+        if lock(old.fileno(), wait=False) is False:
+            raise LeftAlone(f"{path} is locked by another program, such as another run of shapefix")
+        _require_same(path, target, old, expected)
+        stem = f".{target.name[:_LONGEST_STEM]}.{_digest(expected)}.{_digest(data)}.{secrets.token_hex(4)}"
+        draft = target.parent / f"{stem}.shapefix-new"
+        with locked_folder(target.parent):
+            new = _create(draft)
+            lock(new.fileno())
+        try:
+            with new:
+                new.write(data)
+                new.flush()
+                lost = copy_attributes(target, draft)
+                if lost is not None:
+                    raise LeftAlone(f"{path} would lose its {lost}")
+                os.fsync(new.fileno())
+                draft = draft.rename(target.parent / f"{stem}.shapefix-old")
+                _swap(path, target, draft, old, expected)
+        finally:
+            draft.unlink(missing_ok=True)
     _settle(target.parent)
 
 
-def _demand(path: str | Path, target: Path, expected: bytes) -> None:
-    if target.read_bytes() != expected:
-        raise ChangedOnDisk(
-            f"{path} changed on disk while it was being repaired; it was left alone, run shapefix again"
-        )
+def remove_abandoned(folders: Iterable[Path]) -> None:
+    """Remove the drafts of killed processes from folders."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            names = [name for name in os.listdir(folder) if _DRAFT.fullmatch(name)]  # noqa: PTH208
+            if names:
+                with locked_folder(folder):
+                    for name in names:
+                        _remove_abandoned(folder / name)
 
 
-def _keep_owner(fresh: Path, status: os.stat_result) -> None:
-    if hasattr(os, "chown"):
-        with contextlib.suppress(PermissionError):
-            os.chown(fresh, -1, status.st_gid)
-            os.chown(fresh, status.st_uid, -1)
-
-
-def _remove_stale(target: Path) -> None:
-    """Remove old temporary files of killed processes beside this file."""
+def _remove_abandoned(draft: Path) -> None:
+    named = _DRAFT.fullmatch(draft.name)
+    assert named is not None
     with contextlib.suppress(OSError):
-        for left in target.parent.iterdir():
-            if left.name.startswith(f".{target.name}.") and left.name.endswith(_SUFFIX):
-                with contextlib.suppress(OSError):
-                    if time.time() - left.stat().st_mtime > _STALE_SECONDS:
-                        left.unlink()
+        if not stat.S_ISREG(draft.lstat().st_mode):
+            return
+        with draft.open("rb") as file:
+            free = lock(file.fileno(), wait=False)
+            if free is None:
+                free = time.time() - os.fstat(file.fileno()).st_mtime > _STALE_SECONDS
+            # Under its second name, a draft may have been exchanged for what another program has just saved.
+            ours = named[3] == "new" or _digest(file.read()) in (named[1], named[2])
+        if free and ours:
+            draft.unlink()
+
+
+def _require_regular(path: str | Path, target: Path) -> None:
+    state = target.stat()
+    if not stat.S_ISREG(state.st_mode):
+        raise OSError(f"{path} is not a regular file")
+    # Root may write anything; the mode says what the owner wants.
+    if not os.access(target, os.W_OK) or not state.st_mode & 0o222:
+        raise PermissionError(f"{path} is read-only")
+
+
+def _require_same(path: str | Path, target: Path, old: BinaryIO, expected: bytes) -> None:
+    """Raise ChangedOnDisk unless the open file is still at its path, with its expected content."""
+    old.seek(0)
+    if not _is_at(target, old) or old.read() != expected:
+        raise ChangedOnDisk(path)
+
+
+def _create(draft: Path) -> BinaryIO:
+    return os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _swap(path: str | Path, target: Path, draft: Path, old: BinaryIO, expected: bytes) -> None:
+    """Put the draft in place of the target. Raises ChangedOnDisk, and OSError."""
+    lease = Lease(old.fileno())
+    if lease.has_writer:
+        raise ChangedOnDisk(path)
+    _require_same(path, target, old, expected)
+    replaced = draft.stat().st_ino
+    if not exchange(draft, target):
+        draft.replace(target)
+        return
+    try:
+        _require_same(path, draft, old, expected)
+        if lease.is_contested():
+            raise ChangedOnDisk(path)
+    except BaseException:
+        _restore(target, draft, replaced)
+        raise
+
+
+def _restore(target: Path, draft: Path, placed: int) -> None:
+    """Put back the latest save of another program; placed is the inode at the target now."""
+    for _ in range(_MOST_EXCHANGES):
+        other = draft.stat().st_ino
+        exchange(draft, target)
+        if draft.stat().st_ino == placed:
+            return
+        placed = other
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _settle(folder: Path) -> None:

@@ -20,6 +20,7 @@ _TAIL = 64 * 1024
 _GRACE = 5.0
 _PATIENCE = 2.0
 _AGENT = Path(__file__).parent / "agent" / "__main__.py"
+_ISOLATION = _AGENT.with_name("isolation.py")
 
 _OFFLINE = {
     "CLEARML_OFFLINE_MODE": "1",
@@ -67,11 +68,13 @@ def run_agent(
     timeout: float,
     options: Sequence[str] = (),
     processes: int = 1,
+    protection: Path | None = None,
 ) -> ProcessResult:
     """Run a script under the agent in the current folder, and wait for its end.
 
     options are further options of the agent, like `--device fake`. Several processes are started by torchrun,
-    and each appends its rank to the name of its observations.
+    and each appends its rank to the name of its observations. protection is a file with the plan to protect
+    the working tree.
 
     folder gets the observations (observations.jsonl) and all files that the script saves; timeout is in
     seconds. When this function returns, or raises KeyboardInterrupt, neither the agent nor a process that it
@@ -85,8 +88,13 @@ def run_agent(
     if processes > 1:
         torchrun = ("-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1")
         launch = (python, *torchrun, "--nproc-per-node", str(processes))
+        if protection is not None:
+            # The ranks share what they write.
+            launch = (python, str(_ISOLATION), str(protection), *launch)
         options = (*options, "--ranks", str(time.time()))
         environment.setdefault("OMP_NUM_THREADS", "1")  # otherwise torchrun prints a long warning
+    if protection is not None:
+        options = (*options, "--protect", str(protection))
     command = [
         *(*launch, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
         *("--steps", str(steps), "--timeout", str(timeout), *options, script, *arguments),

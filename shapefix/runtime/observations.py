@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from shapefix.diagnostics import Span
+from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.protocol import (
     AnyLine,
     BatchLine,
@@ -32,6 +33,9 @@ from shapefix.runtime.protocol import (
     WriteRefusedLine,
     kind_of,
 )
+from shapefix.runtime.working_tree import NOTHING_LEFT, WritesLeft
+
+_PATHS = ("executable", "file", "kind", "path", "roots", "sha256")
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,15 @@ class ObservedBatch:
 class Observations:
     """All observations of one run. lines are those of the agent, in order.
 
-    changed are the files that the script wrote, and that changed in the working tree nevertheless.
+    changed are the files that changed in the working tree; compared says whether that is known of all files.
+    discarded and deleted are those of an overlay.
     """
 
     lines: tuple[Line, ...] = field(repr=False)
     changed: tuple[str, ...] = ()
+    discarded: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    compared: bool = True
 
     def of(self, line_type: type[AnyLine]) -> Iterator[AnyLine]:
         """The lines of one kind."""
@@ -107,7 +115,7 @@ class Observations:
     @cached_property
     def written(self) -> tuple[str, ...]:
         """The files written to the temporary folder, and unchanged in the working tree."""
-        paths = dict.fromkeys(line["path"] for line in self.of(FileWrittenLine))
+        paths = dict.fromkeys((*(line["path"] for line in self.of(FileWrittenLine)), *self.discarded))
         return tuple(path for path in paths if path not in self.changed)
 
     @cached_property
@@ -203,28 +211,31 @@ def span(place: UserPlace | None) -> Span | None:
     return Span(place["file"], place["row"], place["column"], place["end_row"], place["end_column"])
 
 
-def read(path: Path) -> Observations:
-    """Read the observations in a file; empty if there is no such file.
+def read(path: Path, left: WritesLeft = NOTHING_LEFT, masker: Masker | None = None) -> Observations:
+    """Read the observations in a file; empty if there is no such file. left are the writes of the run.
+
+    masker masks secrets in all texts but paths.
 
     To be called after the run: files that the script wrote are compared with their state before the run.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            lines = tuple(_lines(file))
+            lines = tuple(_lines(file, masker or Masker()))
     except FileNotFoundError:
-        return Observations(())
+        lines = ()
     written = Observations(lines).of(FileWrittenLine)
-    return Observations(lines, tuple(dict.fromkeys(each["path"] for each in written if _is_changed(each))))
+    changed = dict.fromkeys((*(each["path"] for each in written if _is_changed(each)), *left.changed))
+    return Observations(lines, tuple(changed), left.discarded, left.deleted, left.compared)
 
 
-def _lines(file: Iterable[str]) -> Iterator[Line]:
+def _lines(file: Iterable[str], masker: Masker) -> Iterator[Line]:
     for text in file:
         try:
             line = json.loads(text)
         except ValueError:
             continue
         if isinstance(line, dict) and "kind" in line:
-            yield cast("Line", line)
+            yield cast("Line", masker.mask_all(line, _PATHS))
 
 
 def _is_changed(line: FileWrittenLine) -> bool:

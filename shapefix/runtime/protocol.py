@@ -106,6 +106,18 @@ class WriteRefusedLine(TypedDict):
     path: str
 
 
+class WriteProtectionLine(TypedDict):
+    """The system's protection of the working tree: by an overlay mount, by Landlock, or none.
+
+    roots are the protected folders; reason is why no better method is used.
+    """
+
+    kind: Literal["write_protection"]
+    method: Literal["overlay", "landlock", "none"]
+    roots: list[str]
+    reason: str | None
+
+
 class UploadSkippedLine(TypedDict):
     """A skipped upload to the Hugging Face hub."""
 
@@ -587,6 +599,7 @@ Line = (
     | SkippedMagicLine
     | FileWrittenLine
     | WriteRefusedLine
+    | WriteProtectionLine
     | UploadSkippedLine
     | TrainerCreatedLine
     | ProcessesRequestedLine

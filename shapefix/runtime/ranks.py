@@ -42,9 +42,9 @@ def rank_findings(run: ProbeRun) -> ProbeFindings:
     notes = {(each.name, each.span): each for found in single for each in found.notes}
     different = () if _raised(run) else tuple(_different_collectives(run.ranks))
     waits = () if different or own else tuple(_waiting_ranks(run.ranks))
-    artifacts = (each.early_stop_artifact for each in single)
-    artifact = next((each for each in artifacts if each is not None), None)
-    return ProbeFindings((*own, *different, *waits), artifact, tuple(notes.values()))
+    first = next((each for each in single if each.early_stop_artifact is not None), single[0])
+    diagnostics = (*own, *different, *waits)
+    return ProbeFindings(diagnostics, first.early_stop_artifact, tuple(notes.values()), first.artifact_cause)
 
 
 def rank_lines(run: ProbeRun, show: ShowPath) -> Iterator[Line]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shapefix.runtime import agent_process, observations
+from shapefix.runtime.agent import masking
+from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.agent_process import ProcessResult
 from shapefix.runtime.observations import Observations
 from shapefix.runtime.protocol import StopLine
+from shapefix.runtime.working_tree import left_by_run, protection_plan, working_tree
 from shapefix.sources.notebooks import cells, path_of
 from shapefix.sources.text import read_bytes
 
@@ -24,6 +28,7 @@ class ProbeRun:
     """One run: the script as given, the observations, and the result of its process.
 
     ranks has the observations of each rank of a run with several processes; observed are those of rank 0.
+    Secrets are masked in all of these; masker does it in other texts of a report.
     """
 
     script: str
@@ -31,6 +36,7 @@ class ProbeRun:
     process: ProcessResult
     timeout: float
     ranks: tuple[Observations, ...] = ()
+    masker: Masker = field(default_factory=Masker, repr=False)
 
     @property
     def trained(self) -> bool:
@@ -82,16 +88,23 @@ def probe_script(
     with (
         sigterm_as_interrupt(),
         tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name,
+        contextlib.ExitStack() as stack,
     ):
         folder = Path(name)
         every = (*options, *_cells(script, folder))
-        result = agent_process.run_agent(python, script, arguments, folder, steps, timeout, every, processes)
-        if processes > 1:
-            files = [folder / f"observations.jsonl.{rank}" for rank in range(processes)]
-            ranks = tuple(map(observations.read, files))
-            return ProbeRun(script, ranks[0], result, timeout, ranks)
-        observed = observations.read(folder / "observations.jsonl")
-    return ProbeRun(script, observed, result, timeout)
+        tree = working_tree("." if "--module" in options else script, folder)
+        plan = folder / "protection.json"
+        plan.write_text(json.dumps(protection_plan(tree, folder, stack)), "utf-8")
+        result = agent_process.run_agent(
+            python, script, arguments, folder, steps, timeout, every, processes, plan
+        )
+        left = left_by_run(tree, plan)
+        secrets = masking.added_secrets(str(folder / "secrets.jsonl"))
+        masker = Masker([*masking.secret_values(os.environ), *masking.secret_arguments(arguments), *secrets])
+        names = [f".{rank}" for rank in range(processes)] if processes > 1 else [""]
+        ranks = tuple(observations.read(folder / f"observations.jsonl{name}", left, masker) for name in names)
+    result = replace(result, output=masker.mask(result.output))
+    return ProbeRun(script, ranks[0], result, timeout, ranks if processes > 1 else (), masker)
 
 
 def _cells(script: str, folder: Path) -> Sequence[str]:

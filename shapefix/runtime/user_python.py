@@ -25,13 +25,13 @@ def _environments(script: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if environ.get(name):
             yield Path(environ[name])
-    for parent in dict.fromkeys([script.absolute().parent, *_project(Path.cwd())]):
+    for parent in dict.fromkeys([script.absolute().parent, *project_folders(Path.cwd())]):
         for name in (".venv", "venv"):
             if (parent / name / "pyvenv.cfg").is_file():
                 yield parent / name
 
 
-def _project(folder: Path) -> list[Path]:
+def project_folders(folder: Path) -> list[Path]:
     """A folder and its parents up to the top of its project; only the folder if there is no project."""
     for place, parent in enumerate((folder, *folder.parents)):
         if any((parent / mark).exists() for mark in (".git", "pyproject.toml")):

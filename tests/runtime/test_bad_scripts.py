@@ -171,3 +171,26 @@ def test_a_child_of_a_fork_that_ends_as_the_script_does_tells_nothing(tmp_path: 
     assert len(list(ran.run.observed.of(EndLine))) == 1
     assert code(ran) == CLEAN
     left_as_it_was(ran, before)
+
+
+@pytest.mark.parametrize("make", ["torch.jit.script(Model())", "torch.jit.trace(Model(), torch.ones(2, 4))"])
+def test_scripted_and_traced_modules_run_as_others_do(tmp_path: Path, make: str) -> None:
+    script = f"""
+        import torch
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(4, 2)
+            def forward(self, x: torch.Tensor):
+                return self.linear(x)
+        model = {make}
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model(x=torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    """
+    ran = probed(tmp_path, script)
+    assert ran.found == []
+    assert code(ran) == CLEAN
+    model = ran.run.observed.modules[-1]
+    assert model.out is not None
+    assert model.out["size"] == [2, 2]

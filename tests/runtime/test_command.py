@@ -135,3 +135,51 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize(
+    ("before", "command", "error"),
+    [
+        ("true", ">&-", "error: standard output is closed"),
+        ("true", ">/dev/full", "error: output cannot be written: No space left on device"),
+        (
+            "true",
+            "--output-format json >/dev/full",
+            "error: output cannot be written: No space left on device",
+        ),
+        ("rmdir $PWD", "", "error: the current folder does not exist any more"),
+        ("rmdir $PWD", "-m train", "error: the current folder does not exist any more"),
+    ],
+)
+def test_an_output_or_folder_that_is_gone_is_one_line(
+    tmp_path: Path, before: str, command: str, error: str
+) -> None:
+    (tmp_path / "train.py").write_text(RIGHT)
+    (tmp_path / "inner").mkdir()
+    script = "" if "-m" in command else "../train.py"
+    run = f'cd inner; {before}; "$0" -m shapefix probe {script} {command}'
+    ran = subprocess.run(
+        ["sh", "-c", run, sys.executable],
+        cwd=tmp_path,
+        env=os.environ | ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", error + "\n")
+
+
+def test_closed_input_and_errors_do_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RIGHT)
+    run = '"$0" -m shapefix probe train.py <&- 2>&-'
+    ran = subprocess.run(
+        ["sh", "-c", run, sys.executable],
+        cwd=tmp_path,
+        env=os.environ | ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0
+    assert ran.stdout.endswith("Nothing found.\n")

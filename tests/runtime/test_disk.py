@@ -16,6 +16,14 @@ import pytest
 from probing import probed, probed_file
 
 from shapefix.runtime.agent import references
+from shapefix.runtime.working_tree import METHODS
+
+
+@pytest.fixture(autouse=True)
+def without_protection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test the redirection alone, as on systems without overlay mounts and Landlock."""
+    monkeypatch.setenv(METHODS, "none")
+
 
 WRITES = """
     import json, os, pathlib, shutil, tempfile
@@ -80,7 +88,11 @@ WRITES = """
 
 
 @pytest.mark.slow
-def test_a_script_sees_its_writes_and_the_folder_does_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["overlay", "landlock", "none"])
+def test_a_script_sees_its_writes_and_the_folder_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setenv(METHODS, method)
     files = {"log.txt": "first\n", "old.txt": "old", "data.json": "[1]", "kept.txt": "kept"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -95,7 +107,10 @@ def test_a_script_sees_its_writes_and_the_folder_does_not(tmp_path: Path) -> Non
     assert (tmp_path / "results" / "best.txt").read_text() == "0.9"
     assert (tmp_path / "kept.txt").stat().st_mode == mode
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*files, "results", "train.py"])
-    assert "to a temporary folder: runs, runs/, " in ran.text
+    assert (
+        f"written to a temporary folder: {'array.npy, best.pt, ' if method == 'overlay' else 'runs, runs/, '}"
+        in (ran.text)
+    )
 
 
 def test_trackers_are_told_to_stay_offline(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_page_shows_the_whole_run(trained: str) -> None:
     assert root.all("title")[0].text == "shapefix probe: train.py"
     assert [each.text for each in root.all("h2")] == [
         "Sizes", "Modules", "Memory over the first step", "Batches", "Gradients",
-        "Written to a temporary folder",
+        "Written to a temporary folder", "Protection of the working tree",
     ]  # fmt: skip
     facts = dict(
         zip((each.text for each in root.all("dt")), (each.text for each in root.all("dd")), strict=True)

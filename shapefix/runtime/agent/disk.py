@@ -3,7 +3,7 @@
 The working tree does not change. A file that the script opens for writing is mapped to the same path below
 the probe's folder; reading looks there first. Deleted files are only hidden from the script. Caches, mostly
 of downloads, are used directly, so that nothing is fetched twice; the folders that the script runs in are
-never treated as caches.
+never treated as caches. Folders below an overlay mount need no mapping.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..protocol import FileWrittenLine, WriteRefusedLine
@@ -20,7 +20,7 @@ from .session import Session
 
 _mkdirs, _lexists, _isdir, _realpath = os.makedirs, os.path.lexists, os.path.isdir, os.path.realpath
 _copy = shutil.copy2
-_stat, _readlink = os.stat, os.readlink
+_stat, _readlink, _listdir = os.stat, os.readlink, os.listdir
 _TOLD = 100
 _KERNEL = ("/dev/", "/proc/", "/sys/")
 _MOST_LINKS = 40
@@ -29,15 +29,20 @@ _MOST_LINKS = 40
 class Disk:
     """The folder for redirected writes, and the paths deleted or written by the script."""
 
-    def __init__(self, session: Session, folder: str, roots: Sequence[str] = ()) -> None:
-        """Redirect writes to folder, including those below roots inside a cache."""
+    def __init__(
+        self, session: Session, folder: str, roots: Sequence[str] = (), overlays: Sequence[str] = ()
+    ) -> None:
+        """Redirect writes to folder, also from roots inside a cache, but not from overlays."""
         self._session = session
         self._folder = _realpath(folder)
         self._saves = os.path.join(self._folder, "saves")  # noqa: PTH118
         self._own = os.path.join(self._folder, "")  # noqa: PTH118
-        self._caches = tuple(os.path.join(path, "") for path in _caches())  # noqa: PTH118
+        caches = (*map(_realpath, cache_folders(os.environ)), _realpath(sys.prefix))
+        self._caches = tuple(os.path.join(path, "") for path in caches)  # noqa: PTH118
+        self._overlays = tuple(os.path.join(path, "") for path in overlays)  # noqa: PTH118
         self._roots = tuple(os.path.join(_realpath(path), "") for path in roots)  # noqa: PTH118
         self._gone: set[str] = set()
+        self._removed_overlays: set[str] = set()
         self._told: set[str] = set()
         self._refused: set[str] = set()
         self._links = False
@@ -75,6 +80,11 @@ class Disk:
         saved = self._saved(full)
         return saved if _lexists(saved) or self._hidden(full) else path
 
+    def entered(self, path: Any, *, follow: bool = True) -> Any:
+        """The folder to change to instead of path: the real one if it exists, also for native code."""
+        full = self._ours(path, follow)
+        return path if full is not None and _isdir(full) and not self._hidden(full) else self.readable(path)
+
     def parts(self, path: Any) -> list[Any]:
         """The folders combined in a listing of path."""
         full = self._ours(path)
@@ -102,6 +112,29 @@ class Disk:
             raise FileNotFoundError(2, "No such file or directory", os.fspath(path))
         self._gone.add(full)
         return self._saved(full)
+
+    def removes_overlay(self, path: Any) -> bool:
+        """Note the absence of an empty overlay; returns whether path is one. The system cannot remove it."""
+        full = self._overlay(path)
+        if full is None or _listdir(full):
+            return False
+        self._removed_overlays.add(full)
+        return True
+
+    def makes_overlay(self, path: Any) -> bool:
+        """Whether path is an overlay removed by the script: it may create it again."""
+        full = self._overlay(path)
+        if full not in self._removed_overlays:
+            return False
+        self._removed_overlays.discard(full)
+        return True
+
+    def _overlay(self, path: Any) -> str | None:
+        try:
+            full = _realpath(os.fsdecode(path))
+        except (TypeError, ValueError, OSError):
+            return None
+        return full if f"{full}{os.sep}" in self._overlays else None
 
     def ours(self, path: Any, *, follow: bool = True) -> bool:
         """Whether writes to path are mapped."""
@@ -152,13 +185,16 @@ class Disk:
             return None
         if self._links:
             full = _followed(full, self._saved_link, follow)
+        if self._overlays:
+            # A link in an overlay may lead out of it.
+            full = _followed(full, _link, follow)
         if full.startswith(("/dev/", "/proc/")):
             # /proc/self/cwd and /dev/fd lead anywhere.
             full = _followed(full, _link)
         return None if self._is_free(full) else full
 
     def _is_free(self, full: str) -> bool:
-        if full.startswith((self._own, *_KERNEL)):
+        if f"{full}{os.sep}".startswith((self._own, *_KERNEL, *self._overlays)):
             return True
         below = next((root for root in self._roots if full.startswith(root)), None)
         return any(full.startswith(c) and not (below and below.startswith(c)) for c in self._caches)
@@ -252,7 +288,8 @@ def _mkdirs_quietly(path: str) -> None:
     _mkdirs(path, exist_ok=True)
 
 
-def _caches() -> list[str]:
+def cache_folders(environ: Mapping[str, str]) -> list[str]:
+    """The folders of caches shared between projects."""
     home = os.path.expanduser("~")  # noqa: PTH111
     named = (
         "XDG_CACHE_HOME",
@@ -262,6 +299,5 @@ def _caches() -> list[str]:
         "TORCH_HOME",
         "TRITON_CACHE_DIR",
     )
-    found = [os.environ[name] for name in named if os.environ.get(name)]
-    found += [os.path.join(home, each) for each in (".cache", ".triton", ".nv", ".keras")]  # noqa: PTH118
-    return [_realpath(each) for each in (*found, sys.prefix)]
+    found = [environ[name] for name in named if environ.get(name)]
+    return found + [os.path.join(home, each) for each in (".cache", ".triton", ".nv", ".keras")]  # noqa: PTH118

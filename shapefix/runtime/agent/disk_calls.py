@@ -28,8 +28,9 @@ def install(disk: Disk) -> None:
     _removals(disk)
     _links(disk)
     kept = functools.partial(disk.writable, keep=True)
-    for name in ("stat", "access", "chdir", "listxattr", "getxattr", "statvfs"):
+    for name in ("stat", "access", "listxattr", "getxattr", "statvfs"):
         _argument(name, disk, disk.readable)
+    _argument("chdir", disk, disk.entered)
     for name in ("lstat", "readlink"):
         _argument(name, disk, disk.readable, follow=False)
     for name in ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags"):
@@ -195,6 +196,8 @@ def _folders(disk: Disk) -> None:
     @functools.wraps(mkdir)
     def make(path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         path = disk.at(path, dir_fd)
+        if disk.makes_overlay(path):
+            return
         if disk.ours(path):
             if os.path.lexists(disk.readable(path)):
                 raise FileExistsError(17, "File exists", os.fspath(path))
@@ -260,6 +263,8 @@ def _removals(disk: Disk) -> None:
         @functools.wraps(original)
         def delete(path: Any, *, dir_fd: int | None = None) -> None:
             path = disk.at(path, dir_fd)
+            if original is rmdir and disk.removes_overlay(path):
+                return
             if not disk.ours(path, follow=False):
                 original(path, dir_fd=dir_fd)
                 return

@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Any
 
-from ..protocol import StartLine
+from ..protocol import StartLine, WriteProtectionLine
+from . import isolation, masking
 from .session import LineFile, Session, StopProbe, exit_now
 
 _EXIT_SECONDS = 5.0
@@ -32,11 +33,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rewrite", action="append", default=[])
     parser.add_argument("--overlay")
     parser.add_argument("--ranks", type=float)
+    parser.add_argument("--protect")
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--cells")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
+    # Before any import of the script's: a process with threads cannot enter a namespace.
+    protection = isolation.protect(options.protect) if options.protect is not None else isolation.NONE
     if options.overlay is not None:
         from . import overlay
 
@@ -44,12 +48,22 @@ def main(arguments: list[str]) -> None:
     if options.ranks is not None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
-    exceptions = _install_hooks(session, options)
+    masking.watch_environment(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118
+    overlays = [root for root, upper in protection["layers"] if upper]
+    session.sink.write(
+        WriteProtectionLine(
+            kind="write_protection",
+            method=protection["method"],
+            roots=[root for root, _ in protection["layers"]],
+            reason=protection["reason"],
+        )
+    )
+    exceptions = _install_hooks(session, options, overlays)
     code = _run_script(session, exceptions, options)
     _exit_in_time(code)
 
 
-def _install_hooks(session: Session, options: argparse.Namespace) -> Any:
+def _install_hooks(session: Session, options: argparse.Namespace, overlays: list[str]) -> Any:
     """Set all hooks. Ends the process if there is no torch, or no such device."""
     from . import watchdog
 
@@ -106,7 +120,8 @@ def _install_hooks(session: Session, options: argparse.Namespace) -> Any:
 
         collectives.install(session, options.observations.rpartition(".")[0])
     roots = {os.getcwd(), os.path.dirname(os.path.abspath(options.script))}  # noqa: PTH100, PTH109, PTH120
-    mapped = disk.Disk(session, options.saves, [os.getcwd()] if options.module else sorted(roots))  # noqa: PTH109
+    roots = {os.getcwd()} if options.module else roots  # noqa: PTH109
+    mapped = disk.Disk(session, options.saves, sorted(roots), overlays)
     disk_calls.install(mapped)
     saving.install(mapped)
     imports.after(

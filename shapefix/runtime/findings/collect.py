@@ -12,10 +12,15 @@ from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
 from shapefix.runtime.findings.silent import silent_faults
 from shapefix.runtime.observations import Observations, RaisedException
-from shapefix.runtime.protocol import LoopTruncatedLine
+from shapefix.runtime.protocol import LoopTruncatedLine, WriteProtectionLine
 
 CRASH = "crash"
 """The code of exceptions that no rule describes."""
+
+ENDED_EARLY = "the probe ended loops early"
+REFUSED_WRITE = "the probe does not allow this write (`shapefix help probe`)"
+
+_REFUSAL = "the probe cannot redirect this write"
 
 # Exceptions that may come from a loop that ended early: nothing to average, no file saved.
 _EARLY_STOP = (
@@ -26,21 +31,25 @@ _EARLY_STOP = (
 
 @dataclass(frozen=True)
 class ProbeFindings:
-    """The findings, and an exception possibly caused by the early end of a loop, if any.
+    """The findings, and an exception possibly caused by the probe itself, if any.
 
-    notes are about code that may be intended.
+    artifact_cause is what the probe did: ended a loop early, or refused a write. notes are about code that
+    may be intended.
     """
 
     diagnostics: tuple[Diagnostic, ...]
     early_stop_artifact: RaisedException | None
     notes: tuple[Diagnostic, ...] = ()
+    artifact_cause: str = ENDED_EARLY
 
 
 def collect_findings(observed: Observations, read: ReadText = read_text) -> ProbeFindings:
     """The findings of a run, without repetitions; read returns the text of a file as it was run."""
     exceptions = list(_relevant(observed))
     truncated = observed.first(LoopTruncatedLine) is not None
-    early_stop_artifact = next((each for each in exceptions if truncated and may_be_early_stop(each)), None)
+    refused = next((each for each in exceptions if may_be_refused_write(each, observed)), None)
+    early_stop = next((each for each in exceptions if truncated and may_be_early_stop(each)), None)
+    early_stop_artifact = refused or early_stop
     known: dict[tuple[str, Span | None, str], Diagnostic] = {}
     for failure in exceptions:
         if failure is early_stop_artifact:
@@ -55,7 +64,18 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
         (each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO
     }
     notes = tuple(each for each in silent if each.severity is Severity.INFO)
-    return ProbeFindings(tuple(known.values()), early_stop_artifact, notes)
+    cause = REFUSED_WRITE if refused is not None else ENDED_EARLY
+    return ProbeFindings(tuple(known.values()), early_stop_artifact, notes, cause)
+
+
+def may_be_refused_write(failure: RaisedException, observed: Observations) -> bool:
+    """Whether an exception may come from a write refused by the probe or by Landlock."""
+    text = "\n".join((failure.message, *(message for _, message in failure.causes)))
+    if observed.refused and _REFUSAL in text:
+        return True
+    protection = observed.first(WriteProtectionLine)
+    by_landlock = protection is not None and protection["method"] == "landlock"
+    return by_landlock and ("Permission denied" in text or "[Errno 13]" in text)
 
 
 def may_be_early_stop(failure: RaisedException) -> bool:

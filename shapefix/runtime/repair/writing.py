@@ -31,13 +31,13 @@ def write_all(changes: Sequence[tuple[SourceText, SourceText]], write: Write = w
             done.append((old.path, before, after))
             try:
                 write(old.path, after, before)
-            except (OSError, writes.ChangedOnDisk) as error:
+            except (OSError, writes.LeftAlone) as error:
                 done.pop()
                 text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
                 raise FilesNotWritten(old.path, text) from error
     except BaseException:
         for path, before, after in reversed(done):
             # A file that was not yet written still has its old text.
-            with contextlib.suppress(OSError, writes.ChangedOnDisk):
+            with contextlib.suppress(OSError, writes.LeftAlone):
                 write(path, before, after)
         raise

@@ -37,6 +37,7 @@ from shapefix.runtime.protocol import (
     StepMemoryLine,
     UploadSkippedLine,
     UserPlace,
+    WriteProtectionLine,
 )
 from shapefix.runtime.report.text_report import end_reason, ending, last_output
 from shapefix.runtime.run import ProbeRun
@@ -131,6 +132,8 @@ class _Writer:
             "writes": self._filenames(self._observed.written),
             "refused_writes": self._filenames(self._observed.refused),
             "changed_files": self._filenames(self._observed.changed),
+            "deleted_files": self._filenames(self._observed.deleted),
+            "write_protection": self._protection(),
             "uploads": [
                 {"function": each["function"], "to": each["repository"]}
                 for each in self._of(UploadSkippedLine)
@@ -315,6 +318,18 @@ class _Writer:
             "module": peak.module,
             "operation": peak.operation,
             "at": self._place(peak.site),
+        }
+
+    def _protection(self) -> Document | None:
+        line = self._observed.first(WriteProtectionLine)
+        if line is None:
+            return None
+        compared = self._observed.compared
+        return {
+            "method": line["method"],
+            "folders": line["roots"],
+            "reason": line["reason"],
+            "compared": compared,
         }
 
     def _filenames(self, paths: Sequence[str]) -> list[Document]:

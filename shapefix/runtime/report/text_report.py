@@ -15,6 +15,7 @@ from shapefix.runtime.protocol import (
     StartLine,
     StopLine,
     UploadSkippedLine,
+    WriteProtectionLine,
 )
 from shapefix.runtime.report import module_tree
 from shapefix.runtime.report.formatting import (
@@ -162,6 +163,7 @@ def written_files(observed: Observations) -> Iterator[tuple[str, str, str, tuple
     """The files of the script's writes: an identifier, a title in two parts, and the paths."""
     for name, title, what, paths in (
         ("written", "Written", "to a temporary folder", observed.written),
+        ("deleted", "Deleted", "for the script only", observed.deleted),
         ("refused", "Not written", "(the probe cannot redirect these writes)", observed.refused),
         ("changed", "Changed", "in the working tree during the run", observed.changed),
     ):
@@ -169,11 +171,33 @@ def written_files(observed: Observations) -> Iterator[tuple[str, str, str, tuple
             yield name, title, what, paths
 
 
+def protection(observed: Observations, show: ShowPath) -> tuple[str, str]:
+    """The title and text on the protection of the working tree; both empty if unknown."""
+    line = observed.first(WriteProtectionLine)
+    if line is None:
+        return "", ""
+    folders = listed([show(root) for root in line["roots"]])
+    compared = "" if observed.compared else "; too many files to look for changes"
+    match line["method"]:
+        case "overlay":
+            elsewhere = "elsewhere, writes by native code and other programs are not redirected"
+            return "Protected", f"by an overlay mount: {folders}; {elsewhere}"
+        case "landlock":
+            text = "writes by native code and other programs fail; their changes of modes and times do not"
+            return "Protected", f"by Landlock: {folders}; {text}{compared}"
+        case "none":
+            reason = f" ({line['reason']})" if line["reason"] else ""
+            return "Not protected", f"against writes by native code and other programs{reason}{compared}"
+
+
 def _disk(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
     for name, title, what, paths in written_files(observed):
         shown = list(dict.fromkeys(_top(show(path)) for path in paths))
-        style = "name" if name == "written" else "warning"
+        style = "name" if name in ("written", "deleted") else "warning"
         yield [(title.lower(), style), (f" {what}: {listed(shown)}", "code")]
+    title, text = protection(observed, show)
+    if title and any(written_files(observed)):
+        yield [(title.lower(), "name"), (f" {text}", "code")]
     for line in observed.of(UploadSkippedLine):
         yield [("not uploaded", "name"), (f" {line['function']} to {line['repository']}", "code")]
 

@@ -16,10 +16,11 @@ _READS_ALL = ("locals", "vars", "eval", "exec")
 
 def forward_signature(module: Any, args: Any, kwargs: Any) -> SignatureUse | None:
     """The signature of a module's forward and the arguments of one call; None without a signature."""
-    forward = type(module).forward
     try:
+        # A scripted module has no forward in its class.
+        forward = type(module).forward
         signature = inspect.signature(forward)
-    except (TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         return None
     parameters = list(signature.parameters.values())[1:]
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -36,6 +36,7 @@ from shapefix.runtime.report.text_report import (
     is_loss,
     lacking_gradients,
     last_output,
+    protection,
     written_files,
 )
 from shapefix.runtime.run import ProbeRun
@@ -111,6 +112,9 @@ def page(
         (name, f"{title} {what}", list(map(show, paths)))
         for name, title, what, paths in written_files(observed)
     ]
+    title, text = protection(observed, show)
+    if title and files:
+        files.append(("protection", "Protection of the working tree", [f"{title} {text}"]))
     return environment.get_template("page.html.j2").render(
         script=show(run.script),
         command=" ".join([show(run.script), *arguments]),
@@ -119,6 +123,7 @@ def page(
         facts=list(_facts(run, found)),
         findings=[FindingSection(each, tuple(excerpts(each, view))) for each in found.diagnostics],
         early_stop_artifact=found.early_stop_artifact,
+        artifact_cause=found.artifact_cause,
         flow=_diagram(observed),
         tables=[
             BatchTable(f"First batch of {source}", tuple(rows))
