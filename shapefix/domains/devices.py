@@ -130,7 +130,7 @@ def device_of(value: Value | None) -> Device | None:
 
 
 def is_named_as_device(value: Unknown) -> bool:
-    """Check for an unknown value with a usual name of a device in the code, not one that was lost."""
+    """Check for an unknown value with a usual name of a device in the code, but not a lost one."""
     if isinstance(value, Lost):
         return False
     last = value.hint.rpartition(".")[2].lower()

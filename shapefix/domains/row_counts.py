@@ -16,7 +16,7 @@ MAP_BATCH = 1000
 
 
 def unknown_count(most: Value | None = None) -> Value:
-    """Return the number of rows of data that only the run knows, at most another number."""
+    """Return the number of rows of data, known to the run only, at most another number."""
     bound = None if most is None or isinstance(most, Unknown) else as_size(most)
     return Integer(Size.from_symbol(RowCount("num_rows", bound)))
 
@@ -71,7 +71,7 @@ def taken(count: Value | None, total: Value) -> Value:
 
 
 def without_map_padding(row: DictValue) -> DictValue:
-    """Row of a dataset whose rows may all be of one map batch, padded to one length."""
+    """Row of a dataset with all rows possibly of one map batch, padded to one length."""
     fields = {name: Unknown(str(name)) if _is_padded(cell) else cell for name, cell in row.fields.items()}
     return DictValue(fields, row.closed, row.kind, row.absent, row.written)
 

@@ -26,7 +26,7 @@ class RemovedArgument(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MethodOverridden(Event):
-    """Method of a library's class overridden in the project by one that the library cannot call.
+    """Method of a library's class, overridden in the project.
 
     method is its definition, missing is the keyword that the library passes to it since version.
     """

@@ -79,7 +79,7 @@ class LoopCarried:
                 self._values[location] = content(container, key)
 
     def is_seen_elsewhere(self, ev: Evaluator, start: int) -> bool:
-        """Check for changes that functions called since the step start, or objects, may show.
+        """Check for changes visible in functions called since the step start, or in objects.
 
         Changes of the loop's own variables are followed by their names. Call in the state after the first
         iteration.
@@ -116,7 +116,7 @@ class LoopCarried:
                 ev.journal.write(container, key, Contents(()))
 
     def note_later(self, paths: Sequence[Changes]) -> LaterChanges:
-        """Note the changes of a later iteration that earlier ones did not make.
+        """Note the changes of a later iteration, and return the kind of the new ones.
 
         Call in the state before that iteration. Symbols created since the loop began are those of one
         iteration.
@@ -155,13 +155,13 @@ class LoopCarried:
         return found
 
     def give_up(self, paths: Sequence[Changes]) -> None:
-        """Note all that an iteration wrote as changed by later ones."""
+        """Note everything written by an iteration as changed by later ones."""
         for path in paths:
             for location, (container, key, _) in path.written.items():
                 self._unstable[location] = (container, key, Contents(None) if key == CONTENTS else None)
 
     def note_returns(self, ev: Evaluator, values: Sequence[Value]) -> None:
-        """Note the results of the function that a later iteration returns."""
+        """Note the results of the function, returned by a later iteration."""
         first = ev.frame.returns
         stable = all(any(is_stable(one, value, self._since) for one in first) for value in values)
         if not stable and not self._returns:
@@ -175,7 +175,7 @@ class LoopCarried:
             self._forget_later(ev, container, key, later)
 
     def _forget_later(self, ev: Evaluator, container: Container, key: Any, later: Any) -> None:
-        """Forget a content that later iterations change; a list keeps what all items have in common."""
+        """Forget a content changed by later iterations; a list keeps the common facts of all items."""
         value = content(container, key)
         if isinstance(later, Contents):
             ev.journal.write(container, key, later)

@@ -38,7 +38,7 @@ def find_later_changes(
     start: int,
     run: Callable[[], Sequence[Changes]],
 ) -> None:
-    """Run later iterations, each from the state that the earlier ones leave, to find all that they change.
+    """Run later iterations, each from the state of the earlier ones, to find all their changes.
 
     A branch that the first iteration did not take, in any function called by the loop, may write more than it
     did; functions may copy values that it changed. first are the changes on the paths of the first iteration,
@@ -99,7 +99,7 @@ def _rehearsal(ev: Evaluator) -> Iterator[list[Value]]:
 
 
 def _copied(state: DomainState) -> DomainState:
-    """Copy the state objects and their collections: the originals keep what they hold."""
+    """Copy the state objects and their collections, so that the originals keep theirs."""
     copied = DomainState()
     for kind, held in state.items():
         copied[kind] = again = copy.copy(held)

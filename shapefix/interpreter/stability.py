@@ -56,7 +56,7 @@ def is_stable(before: Any, after: Any, since: int, depth: int = 0) -> bool:
 
 
 def has_new_sizes(value: Value | None, since: int, depth: int = 0) -> bool:
-    """Check for sizes that each iteration creates anew, in a tensor or in the items of a container."""
+    """Check for sizes created by each iteration, in a tensor or in the items of a container."""
     if isinstance(value, TensorValue):
         return value.layout is not None and any(_is_new(size, since) for size in value.layout.sizes)
     if isinstance(value, Integer):
@@ -133,7 +133,7 @@ def _is_stable_tensor(before: TensorValue, after: TensorValue, since: int) -> bo
 
 
 def _is_stable_unknown(before: Unknown, after: Any, since: int) -> bool:
-    """Compare an unknown value with its successor: what is known of it is what it would be as a tensor."""
+    """Compare an unknown value with its successor, each with its facts as a tensor."""
     if before.tensor is None or before.tensor.layout is None:
         return True
     other = after.tensor if isinstance(after, Unknown) else after

@@ -147,7 +147,7 @@ def same_rows(call: Call) -> Value:
 
 @dataset_method("select", "take")
 def first_rows(call: Call) -> Value:
-    """Select rows: those of a number that fits into one map batch may all come from the same one."""
+    """Select rows: a number within one map batch may come from a single one."""
     dataset = receiver(call)
     total = number_of(dataset)
     if call.name.endswith(".take"):
