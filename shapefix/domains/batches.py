@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import Event, OpRejected
@@ -134,6 +134,8 @@ class Batches:
 
     vary: bool = False
     """Whether a loader's batch size, smaller for the last batch, is one of the symbols."""
+    compared: set[BatchSize] = field(default_factory=set)
+    """Batch sizes that the code compares with a number: it may leave out the smaller last batch."""
     mapping: tuple[Place, bool | None, Value] | None = None
     """Running call of `Dataset.map`: its place, whether its function gets lists, and the number of rows."""
 

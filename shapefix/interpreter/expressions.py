@@ -219,6 +219,8 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
         case _:
             if arithmetic.concerns_tensors(left, right):
                 return arithmetic.operate(ev, type(target.operator), left, right, node)
+            for hook in hooks.compare:
+                hook(ev, left, right)
             known = arithmetic.compare(type(target.operator), left, right)
     return Unknown() if known is None else (TRUE if known else FALSE)
 

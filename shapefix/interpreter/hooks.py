@@ -75,6 +75,9 @@ read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 """An unknown value is called at a node; the call is not followed."""
 
+compare: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
+"""Two values are compared, neither of them a tensor: `x.size(0) == n`."""
+
 define_class: Hooks[Callable[[Evaluator, ClassValue], None]] = Hooks()
 """A class of the project is defined; its body has run."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,6 +10,8 @@ from typing import TypeAlias
 
 from shapefix.diagnostics import Cause, Diagnostic, Role, RunVerdict, in_run_order
 
+_NUMBERED = re.compile(r"\bline \d+")
+"""Line numbers in a message: copies of a mistake are at other ones."""
 _Key: TypeAlias = tuple[Cause, RunVerdict | None]
 
 
@@ -77,4 +80,4 @@ def _copied(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> objec
             return finding
         rows.append(known[span.row - 1].strip())
     verdict = finding.confirmation.verdict if finding.confirmation else None
-    return finding.code, finding.message, finding.severity, verdict, tuple(rows)
+    return finding.code, _NUMBERED.sub("line", finding.message), finding.severity, verdict, tuple(rows)

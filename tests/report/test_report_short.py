@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from findings import LABELS, STRIDED, Source, sources, text_of
@@ -262,3 +263,17 @@ def test_without_an_exception_the_condition_is_a_note_and_so_are_the_folded_plac
         "= fails when: T > 1",
         "= in-features: `shapefix explain SF501`; `--verbose` shows all 6 steps",
     ]
+
+
+def test_copies_at_other_lines_are_one_entry(tmp_path: Path) -> None:
+    rows = ["loss = criterion(model(x), y)", "model = nn.Softmax(dim=1)"]
+    found = []
+    for name, blank in (("a.py", 0), ("b.py", 3)):
+        path = tmp_path / name
+        path.write_text("\n" * blank + "\n".join(rows) + "\n", "utf-8")
+        span = Span(str(path), blank + 2, 9, blank + 2, 26)
+        message = (
+            f"`nn.Softmax(dim=1)` returns probabilities, but `criterion` (line {blank + 1}) expects scores"
+        )
+        found.append(Diagnostic("SF513", "normalized-scores", Severity.WARNING, message, span))
+    assert len(folded(found, lambda path: Path(path).read_text("utf-8"))) == 1

@@ -51,7 +51,7 @@ def test_a_finding(tmp_path: Path) -> None:
     assert ran.returncode == 1, ran.stderr
     assert "error[SF501] in-features: `1` (Linear) expects in_features=64 but gets f32[4, 192]" in ran.stdout
     assert "--> train.py:3:49" in ran.stdout
-    assert "= fix (unsafe): construct the layer with in_features=192, the measured size\n" in ran.stdout
+    assert "= fix (unsafe): torch.nn.Linear(192, 10)\n" in ran.stdout
     assert ran.stdout.endswith("Found 1 error. Try `shapefix probe --repair`.\n")
     assert ran.stderr == ""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from shapefix.domains.batches import Batches, OpRejectedForLastBatch
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, Value, integer
+from shapefix.interpreter.values import Constant, Integer, Value, as_size, integer
 from shapefix.library.data.first_batches import is_first_pass
 from shapefix.library.rejections import refusal
 from shapefix.tensors.bounds import same
@@ -39,6 +41,8 @@ def try_last_batch(
     if not ev.state[Batches].vary or ev.silenced or is_first_pass(ev):
         return
     for batch in _batches(given):
+        if batch in ev.state[Batches].compared:
+            continue
         if not any(_holds(value, batch.full) for value in given.values()):
             continue
         for fewer in _fewer(batch):
@@ -48,6 +52,16 @@ def try_last_batch(
                 if refused is not None:
                     ev.emit(OpRejectedForLastBatch(call.place, ev.calls, refused, batch))
                 return
+
+
+@hooks.compare
+def _note_comparison(ev: Evaluator, left: Value, right: Value) -> None:
+    """Note a test of the batch size, such as `if x.size(0) != batch_size: continue`."""
+    if ev.state[Batches].vary:
+        sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
+        ev.state[Batches].compared |= {
+            symbol for size in sizes for symbol in size.symbols if isinstance(symbol, BatchSize)
+        }
 
 
 def _error_of(call: Call, again: Callable[[Values], object], given: Values) -> ShapeError | None:

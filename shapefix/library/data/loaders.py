@@ -310,7 +310,8 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
         fields = {name: column for name, column in columns.items() if column is not None}
         if len(fields) < len(columns):
             return None
-        return DictValue(fields, one.closed, absent=one.absent, written=one.written)
+        # The batch has the class of the samples: that of tokenizers has a method `to`.
+        return DictValue(fields, one.closed, one.kind, one.absent, one.written)
     return Unknown()
 
 

@@ -11,7 +11,7 @@ from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.nn.loss_checks import reduction_of
 from shapefix.library.signatures import BoundArguments
@@ -28,11 +28,13 @@ Unreduced = Callable[[BoundArguments], Layout | None]
 def _loss(call: Call, given: BoundArguments, unreduced: Unreduced) -> Value:
     """Result of the loss under the requested reduction."""
     note_step(call.ev, StepKind.LOSS, call.place.node)
-    name = call.name.removesuffix(".__call__")
-    call.ev.emit(LossComputed(call.place, call.ev.calls, name, call.receiver, given.values))
-    first = given.tensor(
-        next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
-    )
+    loss = call.name.removesuffix(".__call__")
+    call.ev.emit(LossComputed(call.place, call.ev.calls, loss, call.receiver, given.values))
+    name = next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
+    if given.is_none(name):
+        # torch raises a TypeError.
+        return Unknown()
+    first = given.tensor(name)
     reduction = reduction_of(given)
     if reduction is None:
         return result(call, first, None, Op.LOSS)
