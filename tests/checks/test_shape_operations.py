@@ -176,7 +176,7 @@ FIRST = (
 )
 LAST = (
     "it = iter(loader)\nfor _ in range(3):\n    x, _ = next(it)\n    y = x.view(4, 12)",
-    "for x, _ in loader:\n    if x.sum() < 0:\n        continue\n    if len(x) < 4:\n        x.view(4, 12)",
+    "for x, _ in loader:\n    if x.sum() < 0:\n        continue\n    x.view(4, 12)",
     "for x, _ in loader:\n    y = x.view(4, 12)\n    if len(x) < 4:\n        break",
 )
 
