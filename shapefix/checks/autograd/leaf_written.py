@@ -9,10 +9,11 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, enclosing_line, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_line
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import
 from shapefix.domains.gradients import LeafWritten
+from shapefix.interpreter.modules import nodes
 
 _ERROR = ExpectedError(
     "RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation"

@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.optimized import are_all_known, has_weights
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_class
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.gradients import lineage
@@ -20,7 +20,7 @@ from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.registration import UnregisteredSet, members, registered_in
 from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, Owners
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.modules import Place, children, dotted_name, target_names
+from shapefix.interpreter.modules import Place, children, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_tensor, facts_of
 
@@ -125,9 +125,7 @@ def _given(call: ForwardCalled, context: CheckContext) -> frozenset[Value] | Non
 
 def _is_registered_by_hand(event: UnregisteredSet) -> bool:
     """Whether the class may register the value of an attribute by hand, or in another function."""
-    module = event.place.module
-    around = enclosing(module, event.place.node)
-    scope = next((node for node in around if isinstance(node, cst.ClassDef)), None)
+    module, scope = event.place.module, enclosing_class(event.place)
     value = _assigned(event.place)
     if scope is None or value is None:
         return True

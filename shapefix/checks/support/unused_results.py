@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.domains.devices import DeviceMismatch
@@ -18,7 +18,7 @@ from shapefix.domains.operations import Discarded, InPlaceWrite
 from shapefix.domains.training import Backward, OptimizerCreated
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import dotted_name, target_names
+from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
 
