@@ -7,7 +7,7 @@ from typing import TypeGuard
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.syntax import enclosing, enclosing_class
+from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_function
 from shapefix.domains.raggedness import Origin
 from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.events import Event
