@@ -30,7 +30,7 @@ class AssumedRanks:
     """Likely ranks: an operation takes unbatched inputs as well, or more dimensions."""
 
     firsts: set[Symbol] = field(default_factory=set)
-    """The first new size of each of these tensors, where it is a symbol."""
+    """The first new size of each of these tensors, where it is a symbol; all of them if the end is open."""
 
 
 def refine_rank(
@@ -61,6 +61,12 @@ def note_assumed(ev: Evaluator, sizes: Sequence[Size], known: Sequence[Size | No
         ev.state[AssumedRanks].firsts.add(first.only_symbol)
 
 
+def note_open(ev: Evaluator, new: Iterable[Size]) -> None:
+    """Note new sizes of a tensor that may have further dimensions after these."""
+    symbols = (size.only_symbol for size in new)
+    ev.state[AssumedRanks].firsts.update(symbol for symbol in symbols if symbol is not None)
+
+
 def needs_assumed_rank(ev: Evaluator, tensors: Iterable[TensorValue], error: ShapeError) -> bool:
     """Check whether an operation is only rejected if tensors have their assumed ranks."""
     firsts = ev.state[AssumedRanks].firsts
@@ -86,11 +92,13 @@ _STATED = frozenset({Op.VIEW, Op.RESHAPE, Op.REARRANGE})
 def _is_assumed(firsts: set[Symbol], tensor: TensorValue) -> bool:
     """Check whether the rank of a tensor follows from an assumed one."""
     step: LayoutStep | None = tensor.origin
-    if step is None or step.layout is None:
+    if step is None or (step.layout is None and not step.has_open_rank):
         return tensor.layout is not None and any(_has(firsts, size) for size in tensor.layout.sizes)
     while step is not None:
         if step.op in _STATED or _is_number(step):
             return False
+        if step.has_open_rank:
+            return True
         if step.layout is not None and any(_has(firsts, size) for size in step.layout.sizes):
             return True
         step = step.source or step.before

@@ -74,6 +74,7 @@ class LayoutStep:
     the layer that did it. dim is the dimension that a softmax normalizes, None if it is not known, and for
     other operations. detail follows the operation's text. condition is what must hold for the tensor to
     be the one before, in words, empty if that is certain; otherwise it is a copy, with another layout.
+    has_open_rank is True for an operation that takes tensors of more dimensions, too.
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class LayoutStep:
         "detail",
         "dim",
         "function",
+        "has_open_rank",
         "layout",
         "op",
         "place",
@@ -107,6 +109,7 @@ class LayoutStep:
         self.dim: int | None = None
         self.detail = ""
         self.condition = ""
+        self.has_open_rank = False
 
     @property
     def text(self) -> str:
