@@ -148,7 +148,8 @@ def placed(ev: Evaluator, device: Device | None, place: Place) -> Device | None:
     """Device of a value created or moved by the code at place."""
     if device is None:
         return None
-    return replace(device, place=place, by_default=False)
+    source = None if device.place is None else device.source or device
+    return replace(device, place=place, by_default=False, source=source)
 
 
 def by_default(ev: Evaluator, place: Place) -> Device | None:

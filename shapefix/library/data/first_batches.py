@@ -40,7 +40,9 @@ def takes_first(place: Place) -> bool:
         if isinstance(parent, cst.For) and parent.iter is node:
             return _stops(parent)
         if isinstance(parent, cst.Assign) and parent.value is node:
-            return is_collected or (_is_iterator(node) and _is_drawn_outside_loops(place.module, parent, path))
+            if is_collected:
+                return True
+            return _is_iterator(node) and _is_drawn_outside_loops(place.module, parent, path)
         break
     return is_collected
 
