@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand, OpRejected
+from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import Integer, Value
+from shapefix.interpreter.values import Integer, Unknown, Value, as_size
 from shapefix.tensors.errors import (
     NoSuchDimension,
     ShapeError,
@@ -31,6 +32,43 @@ class AssumedRanks:
 
     firsts: set[Symbol] = field(default_factory=set)
     """The first new size of each of these tensors, where it is a symbol; all of them if the end is open."""
+
+
+@dataclass(eq=False, slots=True)
+class ComparedSizes:
+    """Sizes in conditions of the code."""
+
+    by_node: dict[cst.CSTNode, frozenset[Symbol]] = field(default_factory=dict)
+    """The symbols of the sizes in a comparison, or in a value used as a condition."""
+
+
+def note_compared(ev: Evaluator, node: cst.CSTNode, *values: Value) -> None:
+    """Note the sizes among values, which a condition at node compares."""
+    symbols: set[Symbol] = set()
+    for value in values:
+        if isinstance(value, Integer) or (isinstance(value, Unknown) and value.has_size):
+            size = as_size(value)
+            symbols.update(() if size is None else every_symbol(size))
+    if symbols:
+        ev.state[ComparedSizes].by_node[node] = frozenset(symbols)
+
+
+def depends_on_test(ev: Evaluator, error: ShapeError) -> bool:
+    """Check for an error over sizes that an open branch tests: there, they may have other values."""
+    known = ev.state[ComparedSizes].by_node
+    if not known:
+        return False
+    tests = [test for frame in ev.frames for test in frame.tests]
+    tested = {symbol for test in tests for node in (test, *nodes(test)) for symbol in known.get(node, ())}
+    return bool(tested) and any(not tested.isdisjoint(every_symbol(size)) for size in _sizes_in(error))
+
+
+def _sizes_in(error: ShapeError) -> Iterator[Size]:
+    for value in vars(error).values():
+        if isinstance(value, Size):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (part for part in value if isinstance(part, Size))
 
 
 def refine_rank(
@@ -138,7 +176,7 @@ def reject_sizes(
     ev: Evaluator, node: cst.CSTNode, function: str, name: str, tensor: TensorValue, error: ShapeError
 ) -> None:
     """Report that the code at node raises over the sizes of a tensor, its operand of this name."""
-    if needs_assumed_rank(ev, (tensor,), error):
+    if needs_assumed_rank(ev, (tensor,), error) or depends_on_test(ev, error):
         return
     made_in = None if tensor.origin is None else tensor.origin.function
     operand = Operand(name, tensor, tensor.layout)
