@@ -31,7 +31,7 @@ def branch(ev: Evaluator, node: cst.If) -> Flow:
         return ev.run(node.body)
     note_compared(ev, node.test, tested)
     orelse = node.orelse
-    if known is False:
+    if known is False and (orelse is not None or not any(hook(ev, node) for hook in hooks.open_branch)):
         return _otherwise(ev, orelse)
     ev.frame.tests.append(node.test)
     try:

@@ -80,6 +80,22 @@ def attend(x):
 def run():
     attend(torch.ones(2, 5, 150))
 """,
+    "slices that get a graph in a loop": """
+class Sparse(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.layers = [nn.Linear(1, 2) for _ in range(size)]
+
+    def forward(self, x):
+        y = torch.zeros(x.shape[0], self.size)
+        for i in range(self.size - 1):
+            y[:, i : i + 2] += self.layers[i](x[:, i : i + 1])
+        return torch.relu(y)
+
+def run():
+    nn.MSELoss()(Sparse(6)(torch.rand(4, 6)), torch.rand(4, 6)).backward()
+""",
     "noise in another shape": """
 def noisy(x, channels_last):
     n, h, w, c = x.shape

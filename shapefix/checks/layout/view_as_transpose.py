@@ -19,7 +19,6 @@ from shapefix.tensors.ops import JOINED, PADDED, Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Illegal
 
-
 _OF_NUMPY = frozenset({Op.NUMPY_CREATION, Op.NUMPY_CONVERSION})
 _CREATIONS = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})
 _UNIFORM = frozenset(
