@@ -21,6 +21,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
+from shapefix.library.python.random_numbers import number_below
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments, arguments_of, fitted
 from shapefix.library.tensors import as_result, device_asked, is_number
@@ -159,7 +160,7 @@ def distributed(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
     given = _arguments_of(call)
     if given.is_none("size"):
-        return Unknown()
+        return number_below(call, given) if call.name.endswith("randint") else Unknown()
     dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
     return _array(call, given.shape("size"), dtype)
 
@@ -173,6 +174,8 @@ def generator(call: Call) -> Value:
 def drawn_by_generator(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
     given = _arguments_of(call)
+    if call.name.endswith("integers") and given.is_none("size") and given.flag("endpoint") is False:
+        return number_below(call, given)
     is_plain = given.is_none("size") is False and "out" not in call.arguments.keywords
     if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
         return Unknown()
