@@ -120,20 +120,25 @@ def numpy_dtype(value: Value | None) -> str | None:
     return None
 
 
-def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
+def _array(call: Call, sizes: list[Size] | None, dtype: str | None, op: Op = Op.NUMPY_CREATION) -> Value:
     layout = None if sizes is None else contiguous(sizes)
     given = _arguments_of(call)
-    return _of_layout(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
+    return _of_layout(call, _ordered(given, layout) if "order" in given.values else layout, dtype, op=op)
 
 
 def _of_layout(
-    call: Call, layout: Layout | None, dtype: str | None, before: TensorValue | None = None
+    call: Call,
+    layout: Layout | None,
+    dtype: str | None,
+    before: TensorValue | None = None,
+    op: Op = Op.NUMPY_CREATION,
 ) -> Value:
     """Create an array of this layout; before is the source array."""
     if dtype is None and layout is None:
         return Unknown()
-    op = Op.NUMPY_CREATION if before is None else Op.NUMPY_CONVERSION
-    made = as_result(call, layout, op, dtype=dtype, device=ASKED_CPU)
+    made = as_result(
+        call, layout, op if before is None else Op.NUMPY_CONVERSION, dtype=dtype, device=ASKED_CPU
+    )
     if made.origin is not None and before is not None:
         made.origin.source = before.origin
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
@@ -152,7 +157,11 @@ def _dtype(given: BoundArguments, default: str | None) -> str | None:
 def drawn(call: Call) -> Value:
     given = _arguments_of(call)
     # Without sizes it is a float.
-    return Unknown() if given.is_none("args") else _array(call, given.shape("args"), "float64")
+    return (
+        Unknown()
+        if given.is_none("args")
+        else _array(call, given.shape("args"), "float64", Op.NUMPY_SAMPLING)
+    )
 
 
 @function(*(f"numpy.random.{name}" for name in _DRAWN))
@@ -162,7 +171,7 @@ def distributed(call: Call) -> Value:
     if given.is_none("size"):
         return number_below(call, given) if call.name.endswith("randint") else Unknown()
     dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
-    return _array(call, given.shape("size"), dtype)
+    return _array(call, given.shape("size"), dtype, Op.NUMPY_SAMPLING)
 
 
 @function("numpy.random.default_rng")
@@ -180,7 +189,8 @@ def drawn_by_generator(call: Call) -> Value:
     if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
         return Unknown()
     default = "int64" if call.name.endswith("integers") else "float64"
-    return _array(call, given.shape("size"), _dtype(given, default) if "dtype" in given.values else default)
+    dtype = _dtype(given, default) if "dtype" in given.values else default
+    return _array(call, given.shape("size"), dtype, Op.NUMPY_SAMPLING)
 
 
 def _are_numbers(given: BoundArguments, *names: str) -> bool:
@@ -292,7 +302,7 @@ def reshaped(call: Call) -> Value:
     if held is None or call.arguments.keywords:
         return Unknown()
     target = _arguments_of(call).value("shape")
-    made = call_library(call.ev, "torch.reshape", Arguments([held, target]), call.place.node)
+    made = call_library(call.ev, "torch.Tensor.reshape", Arguments([target]), call.place.node, held)
     return _of_layout(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
 
 

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.diagnostics import (
     Applicability,
     Condition,
@@ -24,7 +24,7 @@ from shapefix.diagnostics import (
 from shapefix.domains.batches import Collated
 from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,

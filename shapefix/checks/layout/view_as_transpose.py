@@ -9,12 +9,13 @@ import libcst as cst
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace, layout_trace
+from shapefix.checks.support.torch_errors import is_array
 from shapefix.checks.support.view_calls import method_name, viewed_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
-from shapefix.tensors.ops import JOINED, PADDED
+from shapefix.tensors.ops import JOINED, PADDED, Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Illegal
 
@@ -23,6 +24,9 @@ from shapefix.tensors.verdicts import Illegal
 def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     # One size and a -1 do not show an intended transpose: `.view(beams, -1)`.
     if isinstance(event.verdict, Illegal) or event.stated < 2:
+        return
+    if event.tensor.origin is not None and event.tensor.origin.op is Op.NUMPY_SAMPLING:
+        # Independent random numbers are as random in any order.
         return
     have, want = list(event.layout.sizes), list(event.target)
     if len(have) == 2 and all(size.value is not None for size in have):
@@ -38,7 +42,7 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
     subject, call = viewed_code(event), abbreviate(event.place.code)
     swap = _swapped(order)
     moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute"
-    instead = f"transpose({swap[0]}, {swap[1]})" if swap else f"permute({', '.join(map(str, order))})"
+    instead = _permuting(order, swap, is_array(event.tensor))
     yield rule.diagnostic(
         event.place.span,
         f"`{call}` does not {moves} `{subject}`: it scrambles the elements; use `.{instead}`",
@@ -78,6 +82,13 @@ def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
         return []
     code = event.place.module.code(subject)
     return [Fix(Applicability.UNSAFE, message, (Edit(end, f"{code}.{instead}"),), remark=remark)]
+
+
+def _permuting(order: list[int], swap: tuple[int, int] | None, of_numpy: bool) -> str:
+    """Return the call permuting the dimensions of a tensor, or of numpy's array."""
+    if swap is not None:
+        return f"{'swapaxes' if of_numpy else 'transpose'}({swap[0]}, {swap[1]})"
+    return f"{'transpose' if of_numpy else 'permute'}({', '.join(map(str, order))})"
 
 
 def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:
