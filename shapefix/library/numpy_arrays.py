@@ -157,11 +157,7 @@ def _dtype(given: BoundArguments, default: str | None) -> str | None:
 def drawn(call: Call) -> Value:
     given = _arguments_of(call)
     # Without sizes it is a float.
-    return (
-        Unknown()
-        if given.is_none("args")
-        else _array(call, given.shape("args"), "float64", Op.NUMPY_SAMPLING)
-    )
+    return Unknown() if given.is_none("args") else _array(call, given.shape("args"), "float64")
 
 
 @function(*(f"numpy.random.{name}" for name in _DRAWN))
@@ -171,7 +167,7 @@ def distributed(call: Call) -> Value:
     if given.is_none("size"):
         return number_below(call, given) if call.name.endswith("randint") else Unknown()
     dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
-    return _array(call, given.shape("size"), dtype, Op.NUMPY_SAMPLING)
+    return _array(call, given.shape("size"), dtype)
 
 
 @function("numpy.random.default_rng")
@@ -190,7 +186,7 @@ def drawn_by_generator(call: Call) -> Value:
         return Unknown()
     default = "int64" if call.name.endswith("integers") else "float64"
     dtype = _dtype(given, default) if "dtype" in given.values else default
-    return _array(call, given.shape("size"), dtype, Op.NUMPY_SAMPLING)
+    return _array(call, given.shape("size"), dtype)
 
 
 def _are_numbers(given: BoundArguments, *names: str) -> bool:

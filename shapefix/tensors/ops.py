@@ -56,7 +56,6 @@ class Op(Enum):
     TRIANGLE = "triangle", "copied"
     FROM_NUMPY = "from_numpy", "taken from numpy"
     NUMPY_CREATION = "numpy_creation", "created by numpy"
-    NUMPY_SAMPLING = "numpy_sampling", "drawn by numpy"
     NUMPY_CONVERSION = "numpy_conversion", "converted by numpy"
     # New tensors.
     CREATION = "creation", "created"

@@ -87,18 +87,10 @@ def mismatch_unless_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
             sizes = shapes[one][place], shapes[two][place]
             if any(size.value in (0, 1) for size in sizes) or same(*sizes) is not False:
                 continue
-            conditions = tuple(size for size in sizes if not at_least(size, 2))
-            if any(size.terms.get((), 0) < -_SMALL for size in conditions):
-                # A kernel over the whole input leaves a size of 1, to be broadcast.
-                continue
             error = _mismatch(shapes, one, two, place)
-            error.conditions = conditions
+            error.conditions = tuple(size for size in sizes if not at_least(size, 2))
             return error
     return None
-
-
-_SMALL = 2
-"""Difference of sizes that no kernel over a whole input leaves: those of slices, and of kernels of 3."""
 
 
 def check_expands_to(

@@ -9,15 +9,25 @@ import libcst as cst
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace, layout_trace
-from shapefix.checks.support.torch_errors import is_array
 from shapefix.checks.support.view_calls import method_name, viewed_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.operations import Viewed
-from shapefix.interpreter.tensor_values import LayoutStep
+from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.ops import JOINED, PADDED, Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Illegal
+
+_OF_NUMPY = frozenset({Op.NUMPY_CREATION, Op.NUMPY_CONVERSION})
+_CREATIONS = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})
+_UNIFORM = frozenset(
+    {
+        *("zeros", "ones", "empty", "full", "rand", "randn", "randint"),
+        *("random", "random_sample", "standard_normal", "normal", "uniform", "integers"),
+    }
+)
+"""Functions that create a tensor or an array of equal or independent elements."""
 
 
 @rule("SF103", on=Viewed)
@@ -25,15 +35,12 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
     # One size and a -1 do not show an intended transpose: `.view(beams, -1)`.
     if isinstance(event.verdict, Illegal) or event.stated < 2:
         return
-    if event.tensor.origin is not None and event.tensor.origin.op is Op.NUMPY_SAMPLING:
-        # Independent random numbers are as random in any order.
-        return
     have, want = list(event.layout.sizes), list(event.target)
     if len(have) == 2 and all(size.value is not None for size in have):
         # Reading a (2, 3) matrix as (3, 2) may be intended.
         return
     order = _permutation(have, want)
-    if order is None:
+    if order is None or _is_uniform(event.tensor):
         return
     if event.call in context.cut_views or any(
         _is_intended(step, event, context) for step in lineage(event.tensor)
@@ -42,7 +49,9 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
     subject, call = viewed_code(event), abbreviate(event.place.code)
     swap = _swapped(order)
     moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute"
-    instead = _permuting(order, swap, is_array(event.tensor))
+    is_array = event.tensor.origin is not None and event.tensor.origin.op in _OF_NUMPY
+    whole = f"{'transpose' if is_array else 'permute'}({', '.join(map(str, order))})"
+    instead = f"transpose({swap[0]}, {swap[1]})" if swap and not is_array else whole
     yield rule.diagnostic(
         event.place.span,
         f"`{call}` does not {moves} `{subject}`: it scrambles the elements; use `.{instead}`",
@@ -53,6 +62,13 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
         ],
         fixes=_permute_instead(event, instead),
     )
+
+
+def _is_uniform(tensor: TensorValue) -> bool:
+    """Whether all elements are equal or drawn alike, so that their order does not matter."""
+    step = tensor.origin
+    node = step.place.node if step is not None and step.op in _CREATIONS else None
+    return isinstance(node, cst.Call) and dotted_name(node.func).rpartition(".")[2] in _UNIFORM
 
 
 def _is_intended(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
@@ -82,13 +98,6 @@ def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
         return []
     code = event.place.module.code(subject)
     return [Fix(Applicability.UNSAFE, message, (Edit(end, f"{code}.{instead}"),), remark=remark)]
-
-
-def _permuting(order: list[int], swap: tuple[int, int] | None, of_numpy: bool) -> str:
-    """Return the call permuting the dimensions of a tensor, or of numpy's array."""
-    if swap is not None:
-        return f"{'swapaxes' if of_numpy else 'transpose'}({swap[0]}, {swap[1]})"
-    return f"{'transpose' if of_numpy else 'permute'}({', '.join(map(str, order))})"
 
 
 def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:

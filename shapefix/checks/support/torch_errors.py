@@ -99,12 +99,9 @@ def _of_rank(name: str, error: WrongRank) -> ExpectedError | None:
     return None
 
 
-_OF_NUMPY = (Op.NUMPY_CREATION, Op.NUMPY_SAMPLING, Op.NUMPY_CONVERSION)
-
-
-def is_array(tensor: TensorValue) -> bool:
+def _is_array(tensor: TensorValue) -> bool:
     """Whether a tensor is a view of a numpy array."""
-    return tensor.origin is not None and tensor.origin.op in _OF_NUMPY
+    return tensor.origin is not None and tensor.origin.op in (Op.NUMPY_CREATION, Op.NUMPY_CONVERSION)
 
 
 def _of_array(event: OpRejected, error: Exception) -> ExpectedError | None:
@@ -166,7 +163,7 @@ def torch_error(event: OpRejected, context: CheckContext, sizes: bool = True) ->
         return _of_state(error, name)
     if event.layer is not None:
         return layer_error(event, context)
-    if event.operands and is_array(event.operands[0].tensor):
+    if event.operands and _is_array(event.operands[0].tensor):
         return _of_array(event, error)
     if isinstance(error, WrongNumberOfElements) and name in ("view", "reshape"):
         target, have = [size.value for size in error.target], error.have.value
