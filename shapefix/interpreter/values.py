@@ -109,6 +109,20 @@ class TypeOf(Unknown):
         self.value = value
 
 
+class PerhapsNone(Unknown):
+    """Result of a function: value on some of its paths, None on others.
+
+    exits are its statements that return None, and the function itself if it may come to its end.
+    """
+
+    __slots__ = ("exits", "value")
+
+    def __init__(self, value: Value, exits: tuple[Place, ...]) -> None:
+        super().__init__()
+        self.value = value
+        self.exits = exits
+
+
 class ModulePart(Unknown):
     """Any module below these modules, one of their buffers, or an attribute of one."""
 

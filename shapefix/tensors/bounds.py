@@ -15,7 +15,7 @@ _LARGEST = 512
 _DEPTH = 3
 """Maximum number of atoms replaced by their bounds in one comparison."""
 _STEPS = 500
-"""Maximum number of such replacements tried for one bound; they grow with the cube of the atoms."""
+"""Maximum number of such replacements tried for one bound, else they grow with the cube of the atoms."""
 
 
 class _Search:

@@ -247,6 +247,17 @@ def test_a_device_of_a_setting_is_one_that_the_user_chooses(check: Check) -> Non
         assert bool(check(textwrap.dedent(text).replace("{moved}", moved), {"SF602"})) == found, moved
 
 
+@pytest.mark.parametrize("namespace", ["torch", "torch.cuda"])
+@pytest.mark.parametrize("kind", ["FloatTensor", "LongTensor", "HalfTensor"])
+def test_a_legacy_type_names_a_device(namespace: str, kind: str, check: Check) -> None:
+    legacy = f"{namespace}.{kind}"
+    is_cuda = functools.reduce(getattr, legacy.split(".")[1:], torch).is_cuda
+    for source in ("torch.ones(3)", "torch.ones(3, dtype=torch.long)", "torch.ones(3).cuda()"):
+        for other in ("torch.ones(3)", "torch.ones(3).cuda()"):
+            found = check(f"import torch\n\nmoved = {source}.type({legacy})\nmoved + {other}\n", {"SF602"})
+            assert bool(found) == (is_cuda != other.endswith("cuda()")), (source, other)
+
+
 SWITCHED = """
 import torch
 from torch import nn

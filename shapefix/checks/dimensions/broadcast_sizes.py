@@ -43,7 +43,7 @@ _EXPANDED = frozenset({"expand", "expand_as", "broadcast_to"})
 _INDEXED = frozenset({"gather", "scatter", "scatter_add", "index_add", "index_copy", "index_select"})
 _DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})
 _ITEMS = frozenset({"setitem", "getitem"})
-_WIDE = 16
+_WIDE = 7
 """The smallest kernel that may be meant to cover a whole dimension."""
 
 
