@@ -76,8 +76,7 @@ def to_bytes(fingerprint: str, content: str, result: CachedResult, *, name: str,
     unchecked = [[each.path, each.message, each.row, each.column, each.kind] for each in result.unchecked]
     parts = [fingerprint, content, found, missing, diagnostics, failures, unchecked, sorted(result.called)]
     payload = json.dumps(parts, separators=(",", ":")).encode()
-    return _signature(payload, name, key).encode() + b"
-" + payload
+    return _signature(payload, name, key).encode() + b"\n" + payload
 
 
 @dataclass(frozen=True)
