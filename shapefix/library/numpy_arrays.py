@@ -252,6 +252,9 @@ def arange(call: Call) -> Value:
 @function("numpy.linspace")
 def linspace(call: Call) -> Value:
     given = _arguments_of(call)
+    if not all(is_number(given.value(name)) for name in ("start", "stop")):
+        # Arrays as bounds give an array with their dimensions, too.
+        return Unknown()
     return _array(call, given.shape("num"), _dtype(given, "float64"))
 
 
