@@ -33,7 +33,7 @@ _LEAVING = (cst.Continue, cst.Break, cst.Return, cst.Raise, cst.Yield)
 
 
 def may_unfreeze(ev: Evaluator, value: Value | None) -> None:
-    """Forget that a module and those below it are frozen: code may unfreeze parameters, or add others."""
+    """Forget frozen parameters of a module and of those below it: code may unfreeze or add some."""
     owners = value.modules if isinstance(value, ModulePart) else (value,)
     for owner in owners:
         for module in modules_in(owner) if owner is not None else ():
