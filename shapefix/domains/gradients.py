@@ -56,6 +56,21 @@ class LeafWritten(Event):
     is_differentiated: bool
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class NumpyOfGradient(Event):
+    """A conversion to NumPy of a tensor with a gradient, or of a list of such tensors; torch raises here.
+
+    function is the method or the function of NumPy, subject the expression of the tensor or the list.
+    is_on_gpu is whether the tensor may be on a GPU.
+    """
+
+    function: str
+    subject: cst.BaseExpression
+    tensor: TensorValue
+    is_list: bool
+    is_on_gpu: bool
+
+
 @hooks.enter_context
 def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
     state = ev.state[Gradients]
