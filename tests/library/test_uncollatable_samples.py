@@ -84,7 +84,7 @@ def test_samples_that_torch_stacks_are_not_reported(check: Check, body: str) -> 
     assert check(code, {"SF302", "SF410"}) == []
 
 
-@pytest.mark.parametrize("settings", ("batch_size=2", "batch_size=4, shuffle=True", "batch_size=1"))
+@pytest.mark.parametrize("settings", ["batch_size=2", "batch_size=4, shuffle=True", "batch_size=1"])
 def test_none_in_any_place_raises(check: Check, settings: str) -> None:
     body = "\n        ".join(("if index == 1:", "    return None", "return torch.zeros(3), index"))
     code = f"{HEAD}{DATASET.format(body)}\nfor batch in DataLoader(Data(), {settings}):\n    pass\n"
