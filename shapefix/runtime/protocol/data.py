@@ -1,0 +1,50 @@
+"""Loaders, batches and rows."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from .values import DescribedValue, UserPlace
+
+
+class Collator(TypedDict):
+    """The collate function of a loader; file and row for the user's own."""
+
+    name: str
+    module: str
+    file: str | None
+    row: int | None
+
+
+class LoaderLine(TypedDict):
+    """A DataLoader was constructed."""
+
+    kind: Literal["loader"]
+    id: int
+    created_at: UserPlace | None
+    workers: int
+    batch_size: int | None
+    dataset: str
+    length: int | None
+    collate: Collator
+
+
+class BatchLine(TypedDict):
+    """One of the first batches of a loader; number counts from 1."""
+
+    kind: Literal["batch"]
+    loader: int
+    number: int
+    value: DescribedValue
+    requested_at: UserPlace | None
+
+
+class SampledRowsLine(TypedDict):
+    """Sizes of some rows of a loader's dataset, by part; pair names two rows of different sizes."""
+
+    kind: Literal["sampled_rows"]
+    loader: int
+    total: int
+    numbers: list[int]
+    sizes: dict[str, list[list[int] | None]]
+    pair: list[int] | None
