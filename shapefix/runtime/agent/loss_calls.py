@@ -16,7 +16,7 @@ from .call_sites import CallSites
 from .describe import describe_call, integer_range
 from .exceptions import ExceptionRecorder
 from .session import Session
-from .watchers import loss_targets
+from .watchers import loss_scores, loss_targets
 
 NAMES = (
     "binary_cross_entropy",
@@ -80,6 +80,7 @@ def _watched(
                     grad_enabled=torch.is_grad_enabled(),
                     input=describe_call(args, kwargs),
                     targets=None if session.sizes_only else loss_targets.target_facts(name, args, kwargs),
+                    scores=loss_scores.score_facts(name, args, kwargs, with_values=not session.sizes_only),
                 )
             )
         session.depth += 1

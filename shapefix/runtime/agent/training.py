@@ -127,7 +127,8 @@ class TrainingWatcher:
         self._call_sites.enter(sys._getframe(1))
         made = self._steps.get(id(optimizer), 0)
         # A loop with a prefetched batch still makes a step with it, and then ends.
-        if made >= session.wanted_steps + (2 if session.active_passes else 0):
+        ahead = 2 + session.extra_batches if session.active_passes else 0
+        if made >= session.wanted_steps + ahead:
             session.stop(steps_done(made))
         if made == 0 and not _has_closure(args, kwargs):
             self._write_gradients(optimizer)
@@ -142,9 +143,15 @@ class TrainingWatcher:
             self._write_gradients(optimizer)  # the closure computed the gradients
         session.steps += 1
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
-        if session.steps <= _WRITTEN:
-            name = type(optimizer).__name__
-            session.sink.write(OptimizerStepLine(kind="optimizer_step", number=session.steps, optimizer=name))
+        if session.steps <= max(_WRITTEN, session.wanted_steps):
+            session.sink.write(
+                OptimizerStepLine(
+                    kind="optimizer_step",
+                    number=session.steps,
+                    optimizer=type(optimizer).__name__,
+                    extra=session.extra_batch is not None,
+                )
+            )
 
     def _write_gradients(self, optimizer: Any) -> None:
         """Write the gradients at the first step of an optimizer, and its missing parameters."""

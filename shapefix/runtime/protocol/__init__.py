@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, get_args, get_type_hints
 
-from .data import BatchLine, Collator, LoaderLine, SampledRowsLine
+from .data import BatchLine, Collator, ExtraBatchDoneLine, ExtraBatchLine, LoaderLine, SampledRowsLine
 from .exceptions import (
     ExceptionCause,
     ExceptionDetails,
@@ -48,6 +48,7 @@ from .training import (
     OptimizerCoverageLine,
     OptimizerStepLine,
     OrphanedParameters,
+    ScoreFacts,
     TargetFacts,
     TrainerCreatedLine,
     UncoveredParameter,
@@ -74,6 +75,8 @@ __all__ = [
     "ExceptionDetails",
     "ExceptionLine",
     "ExceptionSwallowedLine",
+    "ExtraBatchDoneLine",
+    "ExtraBatchLine",
     "FileWrittenLine",
     "Float64PromotionLine",
     "ForwardReturnedLine",
@@ -101,6 +104,7 @@ __all__ = [
     "PeakMemory",
     "ProcessesRequestedLine",
     "SampledRowsLine",
+    "ScoreFacts",
     "ScriptLine",
     "SignatureUse",
     "SkippedMagicLine",
@@ -135,6 +139,8 @@ Line = (
     | LoaderLine
     | BatchLine
     | SampledRowsLine
+    | ExtraBatchLine
+    | ExtraBatchDoneLine
     | ModuleEnterLine
     | ModuleExitLine
     | ForwardSignatureLine

@@ -48,3 +48,26 @@ class SampledRowsLine(TypedDict):
     numbers: list[int]
     sizes: dict[str, list[list[int] | None]]
     pair: list[int] | None
+
+
+class ExtraBatchLine(TypedDict):
+    """The script gets a batch after the wanted steps: the next one, or the last one of the loader.
+
+    skipped are the batches before it that the script did not get; rows is the size in dimension 0 of all
+    its tensors, usual_rows that of the first batch.
+    """
+
+    kind: Literal["extra_batch"]
+    loader: int
+    which: Literal["next", "last"]
+    skipped: int
+    rows: int | None
+    usual_rows: int | None
+    value: DescribedValue
+
+
+class ExtraBatchDoneLine(TypedDict):
+    """The script is done with the extra batch of a loader."""
+
+    kind: Literal["extra_batch_done"]
+    loader: int

@@ -26,6 +26,20 @@ class TargetFacts(TypedDict):
     reduction: str | None
 
 
+class ScoreFacts(TypedDict):
+    """The scores of a loss: the activation that made them, if known, and its dimension.
+
+    class_dim is the dimension of the classes; sums_to_one says that the scores are probabilities by value;
+    total is the least logarithm of the sum of exponentials over the classes, 0 for log-probabilities.
+    """
+
+    activation: str | None
+    dim: int | None
+    class_dim: int | None
+    sums_to_one: bool
+    total: float | None
+
+
 class LossCallLine(TypedDict):
     """A loss function of torch.nn.functional is called."""
 
@@ -35,6 +49,7 @@ class LossCallLine(TypedDict):
     grad_enabled: bool
     input: CallArguments
     targets: TargetFacts | None
+    scores: ScoreFacts | None
 
 
 class BackwardLine(TypedDict):
@@ -131,8 +146,12 @@ class OptimizerCoverageLine(TypedDict):
 
 
 class OptimizerStepLine(TypedDict):
-    """A step of an optimizer was made; number counts from 1 over all optimizers."""
+    """A step of an optimizer was made; number counts from 1 over all optimizers.
+
+    extra says that it was made with a batch after the wanted steps.
+    """
 
     kind: Literal["optimizer_step"]
     number: int
     optimizer: str
+    extra: bool
