@@ -317,7 +317,7 @@ except KeyError:
     )
     ran = probed(tmp_path, script)
     assert ran.found == []
-    assert ran.ending.startswith("reached the last line, but ")
+    assert ran.ending == "the script finished"
 
 
 MANY = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -39,8 +39,11 @@ class ExtraBatches:
 
     def handed(self, batch: Any) -> Any:
         """Note that the script gets a batch; returns it."""
+        rows = row_count(batch)
         if self._rows is None:
-            self._rows = row_count(batch)
+            self._rows = rows
+        batched = getattr(self._loader, "batch_size", None) is not None
+        self._session.batch_rows = rows if batched else None
         self._since = time.monotonic()
         return batch
 
@@ -122,9 +125,9 @@ class ExtraBatches:
 
 def row_count(batch: Any) -> int | None:
     """The rows of a batch: the size in dimension 0 that all of its tensors share."""
-    values = list(batch.values()) if hasattr(batch, "values") and callable(batch.values) else batch
-    if hasattr(values, "shape"):
-        values = [values]
+    values = [batch] if hasattr(batch, "shape") else batch
+    if isinstance(values, Mapping):
+        values = list(values.values())
     if not isinstance(values, (list, tuple)):
         return None
     sizes = {each.shape[0] for each in values if getattr(each, "shape", None)}

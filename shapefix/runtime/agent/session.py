@@ -51,6 +51,7 @@ class Session:
     loop_truncated says that a loop of the script was ended early; later exceptions may come from that.
     takes_extra_batches says that the script may get batches after the wanted steps; extra_batch is the kind
     of the running one, extra_batches their number.
+    batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
     called when a part of a training step begins: forward, loop, backward or step, and None after the step.
@@ -68,6 +69,8 @@ class Session:
     takes_extra_batches: bool = False
     extra_batch: str | None = None
     extra_batches: int = 0
+    batch_rows: int | None = None
+    loss_rows: int | None = None
     loop_truncated: bool = False
     depth: int = 0
     stopped: str | None = None

@@ -22,7 +22,15 @@ from .exceptions import (
 )
 from .files import FileWrittenLine, UploadSkippedLine, WriteProtectionLine, WriteRefusedLine
 from .memory import MemoryTimelineLine, PeakMemory, StepMemoryLine, TrialAppliedLine
-from .models import ForwardSignatureLine, ModuleEnterLine, ModuleExitLine, ModuleName, SignatureUse
+from .models import (
+    ForwardSignatureLine,
+    MixedRows,
+    ModuleEnterLine,
+    ModuleExitLine,
+    ModuleName,
+    RowTrialLine,
+    SignatureUse,
+)
 from .ranks import CollectiveDoneLine, CollectiveLine
 from .script import (
     CallSiteLine,
@@ -53,6 +61,7 @@ from .training import (
     TrainerCreatedLine,
     UncoveredParameter,
     UncoveredParameters,
+    UnregisteredParametersLine,
 )
 from .values import CallArguments, DescribedValue, UserPlace
 
@@ -91,6 +100,7 @@ __all__ = [
     "LossCallLine",
     "LossNotFiniteLine",
     "MemoryTimelineLine",
+    "MixedRows",
     "ModuleDetails",
     "ModuleEnterLine",
     "ModuleExitLine",
@@ -103,6 +113,7 @@ __all__ = [
     "OuterBroadcastLine",
     "PeakMemory",
     "ProcessesRequestedLine",
+    "RowTrialLine",
     "SampledRowsLine",
     "ScoreFacts",
     "ScriptLine",
@@ -117,6 +128,7 @@ __all__ = [
     "TrialAppliedLine",
     "UncoveredParameter",
     "UncoveredParameters",
+    "UnregisteredParametersLine",
     "UploadSkippedLine",
     "UserPlace",
     "WriteProtectionLine",
@@ -144,11 +156,13 @@ Line = (
     | ModuleEnterLine
     | ModuleExitLine
     | ForwardSignatureLine
+    | RowTrialLine
     | LossCallLine
     | BackwardLine
     | LossNotFiniteLine
     | GradientsLine
     | OptimizerCoverageLine
+    | UnregisteredParametersLine
     | OptimizerStepLine
     | OuterBroadcastLine
     | Float64PromotionLine

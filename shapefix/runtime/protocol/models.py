@@ -55,3 +55,35 @@ class ForwardSignatureLine(TypedDict):
     kind: Literal["forward_signature"]
     id: int
     signature: SignatureUse
+
+
+class MixedRows(TypedDict):
+    """Where a model mixes the samples of a batch: in a module, or in code between two modules.
+
+    size is that of the module's input.
+    """
+
+    module: str
+    type: str
+    size: list[int]
+    after: str
+    before: str
+    constructed_at: UserPlace | None
+
+
+class RowTrialLine(TypedDict):
+    """What the output of a model depends on, in evaluation mode.
+
+    mixed is where the output for a sample changes with the other samples; constant says that all samples have
+    the same output; cut are the modules whose parameters change the output, but get no gradient. rows is the
+    number of samples, 0 if it is not known.
+    """
+
+    kind: Literal["row_trial"]
+    model: str
+    rows: int
+    mixed: MixedRows | None
+    constant: bool
+    cut: list[str]
+    called_at: UserPlace | None
+    constructed_at: UserPlace | None

@@ -136,6 +136,22 @@ class OrphanedParameters(TypedDict):
     count: int
 
 
+class UnregisteredParametersLine(TypedDict):
+    """The parameters with a gradient that neither a model nor an optimizer has.
+
+    holder is the attribute of a module with the layers or parameters, if found, and holder_type its type.
+    """
+
+    kind: Literal["unregistered_parameters"]
+    parameters: list[UncoveredParameter]
+    count: int
+    numel: int
+    covered_numel: int
+    holder: str | None
+    holder_type: str | None
+    optimizers: list[UserPlace]
+
+
 class OptimizerCoverageLine(TypedDict):
     """Modules and an optimizer with different parameters."""
 

@@ -9,10 +9,22 @@ from shapefix.runtime.findings.silent import (
     not_finite,
     operands,
     parameters,
+    row_trials,
     views,
 )
 from shapefix.runtime.findings.silent.registry import PROBE, silent_faults
 
-MODULES = (copies, gradients, batch_keys, not_finite, operands, parameters, loss_targets, loss_scores, views)
+MODULES = (
+    copies,
+    gradients,
+    batch_keys,
+    not_finite,
+    operands,
+    parameters,
+    loss_targets,
+    loss_scores,
+    row_trials,
+    views,
+)
 
 __all__ = ["PROBE", "silent_faults"]
