@@ -3,6 +3,9 @@
 A program is registered with two sizes: a test of every change runs the small one, a long test both.
 """
 
+# Long lines are those of the programs.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -65,7 +68,10 @@ def shared_tuples_compared(size: int) -> str:
 @program(20, 60)
 def equal_tuples_compared(size: int) -> str:
     return (
-        HEAD + "x = (1,)\ny = (1,)\n" + "x = (x, x)\ny = (y, y)\n" * size + "if x == y:\n    torch.zeros(2).view(3)\n"
+        HEAD
+        + "x = (1,)\ny = (1,)\n"
+        + "x = (x, x)\ny = (y, y)\n" * size
+        + "if x == y:\n    torch.zeros(2).view(3)\n"
     )
 
 
@@ -104,11 +110,36 @@ def shared_values_in_a_loop(size: int) -> str:
 
 @program(20, 60)
 def shared_values_in_calls(size: int) -> str:
-    calls = ["print(x)", "torch.stack(x)", "torch.cat(x)", "len(x)", "sum(x)", "max(x)", "list(x)", "set(x)", "str(x)"]
+    calls = [
+        "print(x)",
+        "torch.stack(x)",
+        "torch.cat(x)",
+        "len(x)",
+        "sum(x)",
+        "max(x)",
+        "list(x)",
+        "set(x)",
+        "str(x)",
+    ]
     calls += ["np.array(x)", "torch.as_tensor(x)", "x.copy()", "copy.deepcopy(x)", "list(zip(*x))", "f'{x}'"]
     calls += ["torch.zeros(x)", "torch.zeros(2).view(x)", "torch.nn.ModuleList(x)", "torch.nn.Sequential(*x)"]
-    calls += ["sorted(x)", "dict(x)", "tuple(x)", "x.index(x)", "x + x", "x * 2", "torch.ones(3)[x]", "hash(x)"]
-    calls += ["torch.optim.Adam(x)", "torch.save(x)", "[*x, *x]", "x[0] == x[1]", "torch.utils.data.DataLoader(x)"]
+    calls += [
+        "sorted(x)",
+        "dict(x)",
+        "tuple(x)",
+        "x.index(x)",
+        "x + x",
+        "x * 2",
+        "torch.ones(3)[x]",
+        "hash(x)",
+    ]
+    calls += [
+        "torch.optim.Adam(x)",
+        "torch.save(x)",
+        "[*x, *x]",
+        "x[0] == x[1]",
+        "torch.utils.data.DataLoader(x)",
+    ]
     head = HEAD + "import copy\nimport numpy as np\nx = [1.0, 2.0]\n" + "x = [x, x]\n" * size
     return head + "\n".join(f"v{n} = {call}" for n, call in enumerate(calls)) + "\n"
 
@@ -131,7 +162,10 @@ def shared_module_classes(size: int) -> str:
         f"    def forward(self, x):\n        return self.b(self.a(x))\n"
         for n in range(size)
     )
-    return HEAD + f"M0 = lambda: nn.Linear(4, 4)\n{classes}m = M{size}()\nm(torch.zeros(2, 4)).sum().backward()\n"
+    return (
+        HEAD
+        + f"M0 = lambda: nn.Linear(4, 4)\n{classes}m = M{size}()\nm(torch.zeros(2, 4)).sum().backward()\n"
+    )
 
 
 # Classes
@@ -152,7 +186,10 @@ def diamond_classes_of_modules(size: int) -> str:
         f"class B{n + 1}(A{n}, B{n}):\n    pass\n"
         for n in range(size)
     )
-    return HEAD + f"class A0(nn.Module):\n    pass\nclass B0(nn.Module):\n    pass\n{classes}a = A{size}()\na(1)\n"
+    return (
+        HEAD
+        + f"class A0(nn.Module):\n    pass\nclass B0(nn.Module):\n    pass\n{classes}a = A{size}()\na(1)\n"
+    )
 
 
 @program(300, 1_500)
@@ -167,7 +204,9 @@ def tower_of_classes(size: int) -> str:
 def many_bases(size: int) -> str:
     classes = "".join(f"class A{n}:\n    x{n} = 1\n" for n in range(size))
     bases = ", ".join(f"A{n}" for n in range(size))
-    return HEAD + f"{classes}class C({bases}):\n    pass\nc = C()\n" + "".join(f"c.x{n}\n" for n in range(size))
+    return (
+        HEAD + f"{classes}class C({bases}):\n    pass\nc = C()\n" + "".join(f"c.x{n}\n" for n in range(size))
+    )
 
 
 @program(300, 3_000)
@@ -216,7 +255,12 @@ def list_of_tuples(size: int) -> str:
 
 @program(1_500, 60_000)
 def dictionary_of_numbers(size: int) -> str:
-    return HEAD + "x = {" + "".join(f"'k{n}': {n}, " for n in range(size)) + "}\nfor k, v in x.items():\n    print(k)\n"
+    return (
+        HEAD
+        + "x = {"
+        + "".join(f"'k{n}': {n}, " for n in range(size))
+        + "}\nfor k, v in x.items():\n    print(k)\n"
+    )
 
 
 @program(1_500, 60_000)
@@ -280,12 +324,19 @@ def repeated_repetitions(size: int) -> str:
 
 @program(1, 30)
 def concatenated_lists(size: int) -> str:
-    return HEAD + "x = [0] * 9000\n" + "y = [1] * 900 + x + [x]\nz = list(y)\nw = y[::2]\nw = y[::-1]\n" * size
+    return (
+        HEAD + "x = [0] * 9000\n" + "y = [1] * 900 + x + [x]\nz = list(y)\nw = y[::2]\nw = y[::-1]\n" * size
+    )
 
 
 @program(40, 1_200)
 def lists_that_grow(size: int) -> str:
-    return HEAD + "x = []\n" + "x.append([0] * 5000)\nx.extend(x[0])\nx += [1] * 5000\n" * size + "torch.tensor(x)\n"
+    return (
+        HEAD
+        + "x = []\n"
+        + "x.append([0] * 5000)\nx.extend(x[0])\nx += [1] * 5000\n" * size
+        + "torch.tensor(x)\n"
+    )
 
 
 @program(1_000, 6_000)
@@ -324,7 +375,9 @@ def mismatches_on_many_lines(size: int) -> str:
 
 @program(200, 5_000)
 def findings_in_a_called_function(size: int) -> str:
-    return HEAD + "def f(x):\n    x.unsqueeze(0)\n    return x.t().view(-1)\n" + "f(torch.zeros(2, 3))\n" * size
+    return (
+        HEAD + "def f(x):\n    x.unsqueeze(0)\n    return x.t().view(-1)\n" + "f(torch.zeros(2, 3))\n" * size
+    )
 
 
 @program(200, 3_000)
@@ -406,12 +459,20 @@ def chain_of_attributes(size: int) -> str:
 
 @program(300, 1_490, is_refused=True)
 def chain_of_subscripts(size: int) -> str:
-    return HEAD + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = z" + "[0]" * (size // 2) + "\ny = a" + "[None]" * 700
+    return (
+        HEAD
+        + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = z"
+        + "[0]" * (size // 2)
+        + "\ny = a"
+        + "[None]" * 700
+    )
 
 
 @program(300, 1_490, is_refused=True)
 def chain_of_negations(size: int) -> str:
-    return HEAD + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = " + "not " * size + "a\ny = " + "-" * size + "a\n"
+    return (
+        HEAD + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = " + "not " * size + "a\ny = " + "-" * size + "a\n"
+    )
 
 
 @program(300, 1_490, is_refused=True)
@@ -426,8 +487,10 @@ def chain_of_comparisons(size: int) -> str:
 
 @program(300, 1_490, is_refused=True)
 def ladder_of_conditions(size: int) -> str:
-    return HEAD + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nif c == 0:\n    pass\n" + "".join(
-        f"elif c == {n}:\n    a = torch.zeros({n + 1})\n" for n in range(size)
+    return (
+        HEAD
+        + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nif c == 0:\n    pass\n"
+        + "".join(f"elif c == {n}:\n    a = torch.zeros({n + 1})\n" for n in range(size))
     )
 
 
@@ -438,12 +501,21 @@ def parentheses(size: int) -> str:
 
 @program(90, 198, is_refused=True)
 def brackets(size: int) -> str:
-    return HEAD + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = " + "[" * size + "a" + "]" * size + "\ntorch.tensor(x)\n"
+    return (
+        HEAD
+        + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = "
+        + "[" * size
+        + "a"
+        + "]" * size
+        + "\ntorch.tensor(x)\n"
+    )
 
 
 @program(90, 198, is_refused=True)
 def nested_calls(size: int) -> str:
-    return HEAD + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = " + "torch.relu(" * size + "a" + ")" * size + "\n"
+    return (
+        HEAD + "a = torch.zeros(2, 3)\na.unsqueeze(0)\nx = " + "torch.relu(" * size + "a" + ")" * size + "\n"
+    )
 
 
 @program(90, 198, is_refused=True)
@@ -474,7 +546,18 @@ def comprehension_of_dependent_loops(size: int) -> str:
 
 @program(30, 95, is_refused=True)
 def nested_fields(size: int) -> str:
-    return HEAD + "x = f'" + "{a:" * 1 + "{b}" * 1 + "}" * 1 + "'\ny = f\"{" + "(" * size + "a" + ")" * size + '}"\n'
+    return (
+        HEAD
+        + "x = f'"
+        + "{a:" * 1
+        + "{b}" * 1
+        + "}" * 1
+        + "'\ny = f\"{"
+        + "(" * size
+        + "a"
+        + ")" * size
+        + '}"\n'
+    )
 
 
 @program(300, 20_000)
@@ -484,7 +567,14 @@ def string_of_many_fields(size: int) -> str:
 
 @program(100_000, 900_000)
 def huge_string(size: int) -> str:
-    return HEAD + "x = '" + "a" * size + "'\ny = '''" + "a b\n" * 1_000 + "'''\nz = x + x\ntorch.zeros(2).view(3)\n"
+    return (
+        HEAD
+        + "x = '"
+        + "a" * size
+        + "'\ny = '''"
+        + "a b\n" * 1_000
+        + "'''\nz = x + x\ntorch.zeros(2).view(3)\n"
+    )
 
 
 @program(5_000, 400_000)
@@ -519,7 +609,12 @@ def contexts_in_decorators(size: int) -> str:
 
 @program(200, 3_000)
 def contexts(size: int) -> str:
-    return HEAD + "with " + ", ".join(f"open(a) as f{n}" for n in range(size)) + ":\n    torch.zeros(2).view(3)\n"
+    return (
+        HEAD
+        + "with "
+        + ", ".join(f"open(a) as f{n}" for n in range(size))
+        + ":\n    torch.zeros(2).view(3)\n"
+    )
 
 
 @program(60, 99)
@@ -553,7 +648,14 @@ def nested_classes(size: int) -> str:
 @program(10, 90)
 def nested_loops(size: int) -> str:
     loops = "".join(" " * n + f"for i{n} in range(8):\n" for n in range(size))
-    return HEAD + f"x = torch.zeros(2)\ny = []\n{loops}" + " " * size + "x = x + y\n" + " " * size + "y.append(x)\nx\n"
+    return (
+        HEAD
+        + f"x = torch.zeros(2)\ny = []\n{loops}"
+        + " " * size
+        + "x = x + y\n"
+        + " " * size
+        + "y.append(x)\nx\n"
+    )
 
 
 @program(10, 90)
@@ -597,22 +699,41 @@ def nested_tries(size: int) -> str:
     text += " " * size + "x.view(3)\n"
     for depth in reversed(range(size)):
         text += " " * depth + "except (E, ValueError) as e:\n" + " " * depth + " x = torch.zeros(3)\n"
-        text += " " * depth + "else:\n" + " " * depth + " y = x\n" + " " * depth + "finally:\n" + " " * depth + " y = 1\n"
+        text += (
+            " " * depth
+            + "else:\n"
+            + " " * depth
+            + " y = x\n"
+            + " " * depth
+            + "finally:\n"
+            + " " * depth
+            + " y = 1\n"
+        )
     return text
 
 
 @program(50, 1_200)
 def branches_in_sequence(size: int) -> str:
-    return HEAD + "x = torch.zeros(2)\ny = []\n" + "".join(
-        f"if c{n}:\n    x = torch.zeros({n + 1})\n    y = [y]\nelse:\n    y = [y, y]\n" for n in range(size)
+    return (
+        HEAD
+        + "x = torch.zeros(2)\ny = []\n"
+        + "".join(
+            f"if c{n}:\n    x = torch.zeros({n + 1})\n    y = [y]\nelse:\n    y = [y, y]\n"
+            for n in range(size)
+        )
     )
 
 
 @program(50, 1_200)
 def branches_that_join_lists(size: int) -> str:
-    return HEAD + "a, b = [1], [2]\n" + "".join(
-        f"if c{n}:\n    a = b\nif d{n}:\n    b = a\nif e{n}:\n    b = [*a, *b]\n" for n in range(size)
-    ) + "a.append(3)\ntorch.tensor(a)\n"
+    return (
+        HEAD
+        + "a, b = [1], [2]\n"
+        + "".join(
+            f"if c{n}:\n    a = b\nif d{n}:\n    b = a\nif e{n}:\n    b = [*a, *b]\n" for n in range(size)
+        )
+        + "a.append(3)\ntorch.tensor(a)\n"
+    )
 
 
 @program(20, 400)
@@ -640,18 +761,29 @@ def many_functions(size: int) -> str:
 
 @program(300, 5_000)
 def many_functions_in_a_chain(size: int) -> str:
-    return HEAD + "".join(f"def f{n}(x):\n    return f{n + 1}(x) + f{n + 2}(x)\n" for n in range(size)) + "f0(torch.ones(2))\n"
+    return (
+        HEAD
+        + "".join(f"def f{n}(x):\n    return f{n + 1}(x) + f{n + 2}(x)\n" for n in range(size))
+        + "f0(torch.ones(2))\n"
+    )
 
 
 @program(300, 10_000)
 def many_imports(size: int) -> str:
-    return HEAD + "".join(f"from torch import a{n}\nimport b{n}.c\n" for n in range(size)) + "torch.zeros(2).view(3)\n"
+    return (
+        HEAD
+        + "".join(f"from torch import a{n}\nimport b{n}.c\n" for n in range(size))
+        + "torch.zeros(2).view(3)\n"
+    )
 
 
 @program(300, 5_000)
 def many_arguments_of_a_parser(size: int) -> str:
     arguments = "".join(f"p.add_argument('--a{n}', type=int, default={n})\n" for n in range(size))
-    return HEAD + f"import argparse\np = argparse.ArgumentParser()\n{arguments}a = p.parse_args()\ntorch.zeros(a.a1)\n"
+    return (
+        HEAD
+        + f"import argparse\np = argparse.ArgumentParser()\n{arguments}a = p.parse_args()\ntorch.zeros(a.a1)\n"
+    )
 
 
 @program(300, 5_000)
@@ -663,7 +795,12 @@ def many_parameters(size: int) -> str:
 @program(300, 8_000)
 def many_targets(size: int) -> str:
     names = ", ".join(f"a{n}" for n in range(size))
-    return HEAD + f"{names} = range({size})\n[{names}] = x\n" + " = ".join(f"b{n}" for n in range(size)) + " = 1\n"
+    return (
+        HEAD
+        + f"{names} = range({size})\n[{names}] = x\n"
+        + " = ".join(f"b{n}" for n in range(size))
+        + " = 1\n"
+    )
 
 
 @program(300, 8_000)
@@ -674,13 +811,19 @@ def many_globals(size: int) -> str:
 
 @program(300, 5_000)
 def many_cases(size: int) -> str:
-    return HEAD + "match x:\n" + "".join(f"    case [{n}, *y]:\n        z = torch.zeros({n})\n" for n in range(size))
+    return (
+        HEAD
+        + "match x:\n"
+        + "".join(f"    case [{n}, *y]:\n        z = torch.zeros({n})\n" for n in range(size))
+    )
 
 
 @program(100, 3_000)
 def many_handlers(size: int) -> str:
-    return HEAD + "try:\n    torch.zeros(2).view(3)\n" + "".join(
-        f"except E{n}:\n    x = torch.zeros({n})\n" for n in range(size)
+    return (
+        HEAD
+        + "try:\n    torch.zeros(2).view(3)\n"
+        + "".join(f"except E{n}:\n    x = torch.zeros({n})\n" for n in range(size))
     )
 
 
@@ -690,7 +833,10 @@ def many_handlers(size: int) -> str:
 @program(26, 10_000)
 def einsum_of_many_letters(size: int) -> str:
     letters = "".join(chr(0x61 + n % 26) for n in range(size))
-    return HEAD + f"torch.einsum('{letters}->{letters}', torch.zeros(2, 3))\ntorch.einsum('{letters},{letters}', x, y)\n"
+    return (
+        HEAD
+        + f"torch.einsum('{letters}->{letters}', torch.zeros(2, 3))\ntorch.einsum('{letters},{letters}', x, y)\n"
+    )
 
 
 @program(100, 20_000)
@@ -704,9 +850,14 @@ def einops_of_many_letters(size: int) -> str:
 
 @program(60, 500, is_refused=True)
 def product_of_names(size: int) -> str:
-    return HEAD + "def f(x, " + ", ".join(f"n{n}" for n in range(size)) + "):\n    return x.view(" + " * ".join(
-        f"n{n}" for n in range(size)
-    ) + ")\n"
+    return (
+        HEAD
+        + "def f(x, "
+        + ", ".join(f"n{n}" for n in range(size))
+        + "):\n    return x.view("
+        + " * ".join(f"n{n}" for n in range(size))
+        + ")\n"
+    )
 
 
 @program(60, 500, is_refused=True)
@@ -717,18 +868,31 @@ def product_of_sums(size: int) -> str:
 
 @program(60, 500, is_refused=True)
 def powers_of_sums(size: int) -> str:
-    return HEAD + "def f(a, b, c, d):\n    n = a + b + c + d\n" + "    n = n * (a + b + c + d) + n\n" * size + "    torch.zeros(n, n).view(n * n * 2)\n"
+    return (
+        HEAD
+        + "def f(a, b, c, d):\n    n = a + b + c + d\n"
+        + "    n = n * (a + b + c + d) + n\n" * size
+        + "    torch.zeros(n, n).view(n * n * 2)\n"
+    )
 
 
 @program(60, 500, is_refused=True)
 def quotients_of_quotients(size: int) -> str:
-    return HEAD + "def f(a, b):\n    n = a\n" + "    n = (n + b) // 2 + n % 3\n" * size + "    torch.zeros(n, n).view(n * n * 2)\n"
+    return (
+        HEAD
+        + "def f(a, b):\n    n = a\n"
+        + "    n = (n + b) // 2 + n % 3\n" * size
+        + "    torch.zeros(n, n).view(n * n * 2)\n"
+    )
 
 
 @program(60, 1_000)
 def dimensions(size: int) -> str:
     sizes = ", ".join(["2"] * size)
-    return HEAD + f"x = torch.zeros({sizes})\ny = x.transpose(0, 1).reshape(-1)\nx.permute({sizes})\nx.view(3)\nx @ x\nx + y\n"
+    return (
+        HEAD
+        + f"x = torch.zeros({sizes})\ny = x.transpose(0, 1).reshape(-1)\nx.permute({sizes})\nx.view(3)\nx @ x\nx + y\n"
+    )
 
 
 @program(60, 500)
@@ -749,18 +913,29 @@ def views_of_views(size: int) -> str:
 @program(60, 500)
 def concatenations(size: int) -> str:
     steps = "".join("    x = torch.cat([x, x, y], dim=0)\n    y = torch.stack([y, y])\n" for n in range(size))
-    return HEAD + f"def f(x: torch.Tensor, y: torch.Tensor):\n{steps}    return x.view(-1)\nf(torch.zeros(2, 3), torch.zeros(1, 3))\n"
+    return (
+        HEAD
+        + f"def f(x: torch.Tensor, y: torch.Tensor):\n{steps}    return x.view(-1)\nf(torch.zeros(2, 3), torch.zeros(1, 3))\n"
+    )
 
 
 @program(60, 3_000)
 def huge_numbers(size: int) -> str:
     digits = "9" * size
-    return HEAD + f"x = {digits}\ny = x * x * x\ntorch.zeros(x).view({digits}, -1)\nz = {digits}.{digits}e{digits}\n0x{digits}\n"
+    return (
+        HEAD
+        + f"x = {digits}\ny = x * x * x\ntorch.zeros(x).view({digits}, -1)\nz = {digits}.{digits}e{digits}\n0x{digits}\n"
+    )
 
 
 @program(60, 3_000)
 def nested_slices(size: int) -> str:
-    return HEAD + "x = torch.zeros(9, 9, 9)\n" + "x = x[..., :-1].transpose(0, 1)[None][0]\n" * size + "x.view(-1)\n"
+    return (
+        HEAD
+        + "x = torch.zeros(9, 9, 9)\n"
+        + "x = x[..., :-1].transpose(0, 1)[None][0]\n" * size
+        + "x.view(-1)\n"
+    )
 
 
 # Recursion
@@ -769,15 +944,20 @@ def nested_slices(size: int) -> str:
 @program(10, 400)
 def recursive_lambdas(size: int) -> str:
     lambdas = "".join(f"g{n} = lambda x: g{(n + 1) % size}(g{(n + 2) % size}(x))\n" for n in range(size))
-    return HEAD + f"Y = lambda f: (lambda x: f(lambda v: x(x)(v)))(lambda x: f(lambda v: x(x)(v)))\n{lambdas}" + (
-        "fact = Y(lambda f: lambda n: 1 if n < 2 else n * f(n - 1))\ntorch.zeros(fact(9))\ng0(torch.zeros(2))\n"
+    return (
+        HEAD
+        + f"Y = lambda f: (lambda x: f(lambda v: x(x)(v)))(lambda x: f(lambda v: x(x)(v)))\n{lambdas}"
+        + (
+            "fact = Y(lambda f: lambda n: 1 if n < 2 else n * f(n - 1))\ntorch.zeros(fact(9))\ng0(torch.zeros(2))\n"
+        )
     )
 
 
 @program(5, 12)
 def tree_of_calls(size: int) -> str:
     functions = "".join(
-        f"def f{n}(x):\n    return f{n + 1}(x) + f{n + 1}(x) + f{n + 1}(x) + f{n + 1}(x)\n" for n in range(size)
+        f"def f{n}(x):\n    return f{n + 1}(x) + f{n + 1}(x) + f{n + 1}(x) + f{n + 1}(x)\n"
+        for n in range(size)
     )
     return HEAD + f"{functions}def f{size}(x):\n    return x\nf0(torch.zeros(2))\n"
 
@@ -791,7 +971,7 @@ def tree_of_large_calls(size: int) -> str:
 
 @program(10, 200)
 def closures(size: int) -> str:
-    steps = "".join(f"    g = lambda x, g=g, h=g: g(x) + h(x)\n" for n in range(size))
+    steps = "".join("    g = lambda x, g=g, h=g: g(x) + h(x)\n" for n in range(size))
     return HEAD + f"def f(g):\n{steps}    return g\nf(torch.relu)(torch.zeros(2))\n"
 
 
@@ -803,16 +983,22 @@ def partials(size: int) -> str:
 
 @program(10, 500)
 def values_that_contain_themselves(size: int) -> str:
-    return HEAD + "x = []\nd = {}\n" + "x.append(x)\nd['a'] = d\nd['b'] = x\nx += [d]\n" * size + (
-        "torch.tensor(x)\nprint(x, d)\ny = x == x\nz = d == d\nreveal(x)\nreveal(d)\n"
-        "if coin():\n    x = d\nfor a in x:\n    print(a)\ntorch.utils.data.default_collate([d, d])\n"
+    return (
+        HEAD
+        + "x = []\nd = {}\n"
+        + "x.append(x)\nd['a'] = d\nd['b'] = x\nx += [d]\n" * size
+        + (
+            "torch.tensor(x)\nprint(x, d)\ny = x == x\nz = d == d\nreveal(x)\nreveal(d)\n"
+            "if coin():\n    x = d\nfor a in x:\n    print(a)\ntorch.utils.data.default_collate([d, d])\n"
+        )
     )
 
 
 @program(10, 500)
 def generators(size: int) -> str:
     functions = "".join(
-        f"def g{n}():\n    yield from g{n + 1}()\n    for x in g{n + 1}():\n        yield x, x\n" for n in range(size)
+        f"def g{n}():\n    yield from g{n + 1}()\n    for x in g{n + 1}():\n        yield x, x\n"
+        for n in range(size)
     )
     return HEAD + f"{functions}def g{size}():\n    yield torch.zeros(2)\nfor x in g0():\n    torch.stack(x)\n"
 
@@ -826,7 +1012,11 @@ def circle_of_imports(size: int) -> Mapping[str, str]:
         f"m{n}.py": f"import torch\nfrom m{(n + 1) % size} import *\nfrom m{(n + 1) % size} import a{n}\nb{n} = a{n}\n"
         for n in range(size)
     }
-    return {"main.py": HEAD + "from m0 import *\nfrom m1 import zz\nq = yy\ntorch.zeros(zz)\ntorch.zeros(2).view(3)\n", **files}
+    return {
+        "main.py": HEAD
+        + "from m0 import *\nfrom m1 import zz\nq = yy\ntorch.zeros(zz)\ntorch.zeros(2).view(3)\n",
+        **files,
+    }
 
 
 @program(12, 60)
@@ -835,7 +1025,12 @@ def star_imports(size: int) -> Mapping[str, str]:
         f"m{n}.py": f"import torch\nfrom m{n + 1} import *\nfrom k{n + 1} import *\n" for n in range(size)
     } | {f"k{n}.py": f"import torch\nfrom k{n + 1} import *\nfrom m{n + 1} import *\n" for n in range(size)}
     names = "".join(f"torch.zeros(a{n})\n" for n in range(20))
-    return {"main.py": HEAD + f"from m0 import *\n{names}", **files, f"m{size}.py": "x = 1\n", f"k{size}.py": "y = 1\n"}
+    return {
+        "main.py": HEAD + f"from m0 import *\n{names}",
+        **files,
+        f"m{size}.py": "x = 1\n",
+        f"k{size}.py": "y = 1\n",
+    }
 
 
 @program(12, 60)
@@ -846,12 +1041,18 @@ def diamonds_of_imported_classes(size: int) -> Mapping[str, str]:
         for n in range(1, size + 1)
     }
     first = "import torch.nn as nn\nclass A0(nn.Module):\n    pass\nclass B0(nn.Module):\n    pass\n"
-    return {"main.py": HEAD + f"from m{size} import A{size}\na = A{size}()\na(torch.zeros(2))\n", "m0.py": first, **files}
+    return {
+        "main.py": HEAD + f"from m{size} import A{size}\na = A{size}()\na(torch.zeros(2))\n",
+        "m0.py": first,
+        **files,
+    }
 
 
 @program(4, 60)
 def large_imported_files(size: int) -> Mapping[str, str]:
     rows = "x = [" + "[1, 2], " * 2_000 + "]\n"
     files = {f"m{n}.py": f"{rows}def f{n}(y):\n    return y.view(-1)\n" for n in range(size)}
-    imports = "".join(f"from m{n} import f{n}, x as x{n}\ntorch.tensor(x{n})\nf{n}(torch.zeros(2))\n" for n in range(size))
+    imports = "".join(
+        f"from m{n} import f{n}, x as x{n}\ntorch.tensor(x{n})\nf{n}(torch.zeros(2))\n" for n in range(size)
+    )
     return {"main.py": HEAD + imports, **files}
