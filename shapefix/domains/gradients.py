@@ -145,6 +145,11 @@ def lineage(tensor: TensorValue) -> list[TensorValue]:
     return found
 
 
+def depends_on(result: TensorValue, source: TensorValue) -> bool:
+    """Check for a gradient flowing from a result back to a tensor."""
+    return any(each is source for each in lineage(result))
+
+
 def records_gradients(value: Value, before: bool | None) -> bool | None:
     """Check whether torch records gradients in the body of `with value:`; before is the outer state."""
     name = getattr(value, "kind", None) or getattr(value, "name", None)

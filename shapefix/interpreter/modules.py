@@ -298,3 +298,33 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             for item in value:
                 if isinstance(item, cst.CSTNode):
                     yield item
+
+
+def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and all nodes below it, outermost first, in their order."""
+    pending: list[Iterator[cst.CSTNode]] = [iter((root,))]
+    while pending:
+        node = next(pending[-1], None)
+        if node is None:
+            pending.pop()
+            continue
+        yield node
+        pending.append(children(node))
+
+
+def path_to(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return the path from root to a node below it, both included; empty if root does not contain it."""
+    if root is node:
+        return [root]
+    path, pending = [root], [children(root)]
+    while pending:
+        child = next(pending[-1], None)
+        if child is None:
+            path.pop()
+            pending.pop()
+            continue
+        path.append(child)
+        if child is node:
+            return path
+        pending.append(children(child))
+    return []

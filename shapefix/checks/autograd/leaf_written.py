@@ -8,11 +8,13 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, enclosing_line, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import
 from shapefix.domains.gradients import LeafWritten
+from shapefix.interpreter.modules import nodes
 
 _ERROR = ExpectedError(
     "RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation"
@@ -51,27 +53,10 @@ def _is_selected(event: LeafWritten) -> bool:
 
 def _fixes(event: LeafWritten) -> Iterator[Fix]:
     title = "write without recording gradients: `with torch.no_grad():`"
-    edit = None if event.is_differentiated else _without_gradients(event)
+    edit = None if event.is_differentiated else rewrites.inside_block(event.place, "with torch.no_grad():")
     if edit is not None:
         yield Fix(Applicability.SAFE, title, (edit,), (Import("torch"),))
     elif event.is_differentiated:
         yield Fix(Applicability.DISPLAY, "compute a new tensor instead of writing in place", ())
     else:
         yield Fix(Applicability.DISPLAY, title, ())
-
-
-def _without_gradients(event: LeafWritten) -> Edit | None:
-    """Return the edit to put the statement into a `with torch.no_grad():`."""
-    line = enclosing_line(event.place)
-    module = event.place.module
-    if line is None or len(line.body) != 1:
-        return None
-    span = module.span(line)
-    if span.row != span.end_row:
-        return None
-    text = module.text.split("\n")[span.row - 1]
-    indent = text[: len(text) - len(text.lstrip())]
-    if len(indent) != span.column - 1:
-        return None
-    step = "\t" if indent.startswith("\t") else "    "
-    return Edit(span.start(), f"with torch.no_grad():\n{indent}{step}")

@@ -20,13 +20,13 @@ from shapefix.checks.support.device_placement import (
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_function
 from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
-from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import Device, DeviceKind
 from shapefix.tensors.ops import Op
 
@@ -154,13 +154,8 @@ def _is_visible(node: cst.BaseExpression, there: Place, here: Place) -> bool:
         return True
     root = dotted_name(node).partition(".")[0]
     if root == "self":
-        return _class_around(there) is _class_around(here)
+        return enclosing_class(there) is enclosing_class(here)
     return bool(root) and not _is_local(there, root)
-
-
-def _class_around(place: Place) -> cst.ClassDef | None:
-    around = reversed(enclosing(place.module, place.node))
-    return next((node for node in around if isinstance(node, cst.ClassDef)), None)
 
 
 def place_seen(event: DeviceMismatch) -> Place:
@@ -177,8 +172,7 @@ def place_seen(event: DeviceMismatch) -> Place:
 
 def _mistake(event: DeviceMismatch) -> str:
     """Return the mistake shown by several operations: a model left on the CPU, a layer made on a GPU."""
-    around = reversed(enclosing(event.place.module, event.place.node))
-    owner = next((each for each in around if isinstance(each, cst.ClassDef)), None)
+    owner = enclosing_class(event.place)
     there = event.other.place
     if there is not None and isinstance(there.node, cst.Call):
         if dotted_name(there.node.func).removeprefix("torch.").startswith("nn."):

@@ -12,10 +12,11 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit
+from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import LibraryObject
+from shapefix.interpreter.values import LibraryObject, as_tensor
 from shapefix.tensors.ops import Op
 
 KEPT = frozenset(
@@ -97,6 +98,12 @@ class Source:
         else:
             return None
         return Edit(module.span(node), module.code(given))
+
+
+def source_of_input(event: LossComputed | OperationCalled) -> Source | None:
+    """Return the operation computing the input of a loss, None if it is not known."""
+    given = as_tensor(event.given.get("input")) if isinstance(event, LossComputed) else None
+    return None if given is None else source_of(given)
 
 
 def source_of(tensor: TensorValue, through: Collection[Op] = KEPT) -> Source | None:
