@@ -13,8 +13,8 @@ from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, elements
-from shapefix.interpreter.refused_calls import note_refused, refuses_method
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.refused_calls import note_refused, refuses_method
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     FALSE,
