@@ -48,6 +48,8 @@ def main(arguments: list[str]) -> None:
     if options.ranks is not None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
+    # Ranks would have to agree on them, and the forecast compares steps.
+    session.takes_extra_batches = options.ranks is None and options.device != "fake"
     masking.watch_environment(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118
     overlays = [root for root, upper in protection["layers"] if upper]
     session.sink.write(
