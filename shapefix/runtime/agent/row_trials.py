@@ -1,4 +1,4 @@
-"""Trials of a model in a forked copy of the process, to see what its output depends on.
+"""Trials of a model in a forked copy of the process: the dependencies of its output.
 
 The first call of a model in a training step is repeated in evaluation mode, with other rows around one that
 stays, and with other parameters where the step gave no gradient. The script's own process is not changed: no
@@ -241,7 +241,7 @@ class _Recorder:
         self.seen: list[tuple[str, str, Any, Any]] = []
 
     def out(self, args: Any, kwargs: Any) -> torch.Tensor | None:
-        """The output that the loss depends on."""
+        """The output used by the loss."""
         handles = [
             module.register_forward_hook(self._record, with_kwargs=True)
             for module in self._call.model.modules()
@@ -308,7 +308,7 @@ def _is_constant(call: _Call, out: torch.Tensor) -> bool:
 
 
 def _cut(call: _Call, out: torch.Tensor, missing: set[int], ran: set[int]) -> Iterator[str]:
-    """The modules without a gradient whose parameters change the output all the same."""
+    """The modules without a gradient, but with an effect on the output."""
     owners = {
         name: module
         for name, module in call.model.named_modules()
