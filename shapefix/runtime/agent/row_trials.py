@@ -38,7 +38,7 @@ _MODELS, _CUT = 2, 5
 
 @dataclass
 class _Call:
-    """The first training call of a model; operations are those that made its outputs.
+    """The first training call of a model; operations are those of its outputs.
 
     used is the number of the first output that the loss depends on.
     """
@@ -265,7 +265,7 @@ class _Recorder:
 
 
 def _blame(first: _Recorder, other: _Recorder, rows: int) -> MixedRows:
-    """The first module whose last row of the output changes with other rows of the input."""
+    """The first module with another last row of its output for other rows of its input."""
     before = ""
     for (name, kind, given, out), (_, _, given_too, out_too) in zip(first.seen, other.seen, strict=False):
         if out is None or out_too is None or given is None:
