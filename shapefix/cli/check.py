@@ -26,7 +26,7 @@ from shapefix.engine.session import CheckSession, StandardInput, discovered_file
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import real_path
 from shapefix.report.formats import FINDING_FORMATS
-from shapefix.report.view import Coverage, FixOffer, View, one_line
+from shapefix.report.view import Coverage, FixOffer, View, one_line, placed
 from shapefix.sources.configuration import ConfigurationError, suggestion
 
 if TYPE_CHECKING:
@@ -74,7 +74,10 @@ def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
     with ProgressBar("Checking", sys.stderr) as progress:
         session = CheckSession(request.paths, settings, standard_input, progress).run()
     if not request.quiet:
-        report_skipped_links(session.links_outside, View(os.getcwd()), request.verbose)
+        view = View(os.getcwd())
+        report_skipped_links(session.links_outside, view, request.verbose)
+        for unused in session.unused_settings:
+            echo_err(f"warning: {placed(unused, view)}")
     if not session.files and not session.failures() and not request.quiet:
         echo_err("warning: no Python files found under the given paths")
     return session

@@ -111,7 +111,8 @@ class CheckSession:
         for root, paths in named.items():
             files = discover([root], self._settings.configurations, most=MOST_SEARCHED).files
             found += importers(Project(root), paths, map(real_path, files), self.data)
-        return tuple(path for path in dict.fromkeys(found) if path not in self._names)
+        others = [path for path in dict.fromkeys(found) if path not in self._names]
+        return tuple(path for path in others if self._settings.invalid(path) is None)
 
     def _in_use(self, finding: Diagnostic) -> Diagnostic:
         """Mark a finding in unused code: as info, unless its file was named."""
@@ -169,6 +170,11 @@ class CheckSession:
     def links_outside(self) -> tuple[str, ...]:
         """Symbolic links out of the given folders; their targets are not checked."""
         return self._discovered.outside
+
+    @property
+    def unused_settings(self) -> tuple[Failure, ...]:
+        """Unusable ignore files and requirements."""
+        return (*self._discovered.unused, *self._settings.unused())
 
     @property
     def read(self) -> int:
@@ -276,8 +282,27 @@ class CheckSession:
 def discovered_files(
     paths: Sequence[str], settings: Settings, standard_input: StandardInput | None
 ) -> DiscoveredFiles:
-    """Return the files under the given paths, or one file for standard input."""
+    """Return the files under the given paths, or one file for standard input.
+
+    Raises ConfigurationError if there are no files whose configuration is valid.
+    """
     if standard_input is None:
-        return discover(paths, settings.configurations, force_exclude=settings.options.force_exclude)
+        found = discover(paths, settings.configurations, force_exclude=settings.options.force_exclude)
+        return _with_valid_settings(found, settings)
     name = standard_input.filename
     return DiscoveredFiles((os.path.abspath(name) if name else os.path.join(os.getcwd(), "<stdin>"),), ())
+
+
+def _with_valid_settings(found: DiscoveredFiles, settings: Settings) -> DiscoveredFiles:
+    """Replace the files below an invalid configuration by one failure."""
+    invalid = {path: error for path in found.files if (error := settings.invalid(real_path(path)))}
+    first = found.invalid or next(iter(invalid.values()), None)
+    if first is not None and len(invalid) == len(found.files):
+        raise first
+    failures = {failure.path: failure for error in invalid.values() if (failure := error.failure())}
+    failures |= {failure.path: failure for failure in found.failures}
+    return replace(
+        found,
+        files=tuple(path for path in found.files if path not in invalid),
+        failures=tuple(failures.values()),
+    )

@@ -1,7 +1,7 @@
 """Settings per file: the command line overrides the nearest configuration."""
 
 # Paths are plain strings here, as in sources.
-# ruff: noqa: PTH100, PTH118, PTH120
+# ruff: noqa: PTH100, PTH120
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from shapefix.diagnostics import Applicability, Fix
+from shapefix.diagnostics import Applicability, Failure, Fix
+from shapefix.engine.user_cache import project_folder
 from shapefix.rulebook.pages import pages
-from shapefix.sources.configuration import Configuration, Configurations, read_configuration
+from shapefix.sources.configuration import (
+    Configuration,
+    ConfigurationError,
+    Configurations,
+    read_configuration,
+)
 from shapefix.sources.discovery import discover
 from shapefix.sources.requirements import Requirements
 from shapefix.sources.selection import RuleRow, Selection, covered, selected
-
-CACHE_FOLDER = ".shapefix_cache"
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Settings:
         )
         self._rules: dict[str | None, frozenset[str]] = {}
         self._requirements = Requirements()
+        self._invalid: dict[str, ConfigurationError | None] = {}
+        self._refused: dict[str, Failure] = {}
 
     @cached_property
     def configurations(self) -> Configurations:
@@ -76,34 +82,79 @@ class Settings:
         """Return the selected codes under a configuration."""
         known = self._rules.get(configuration.path)
         if known is None:
-            known = self._rules[configuration.path] = selected(
-                self.table,
-                Selection.of(configuration),
-                Selection(self.options.select, self.options.ignore, self.options.extend_select),
-            )
+            with configuration.blamed():
+                known = self._rules[configuration.path] = selected(
+                    self.table,
+                    Selection.of(configuration),
+                    Selection(self.options.select, self.options.ignore, self.options.extend_select),
+                )
         return known
 
+    def invalid(self, path: str) -> ConfigurationError | None:
+        """Return the error in the configuration of a file; None if it is valid.
+
+        Raises ConfigurationError for invalid options.
+        """
+        folder = os.path.dirname(path)
+        if folder not in self._invalid:
+            self._invalid[folder] = None
+            try:
+                configuration = self.configuration(path)
+                self.rules_of(configuration)
+                configuration.ignored_in(path)
+                for _, selectors in configuration.per_file_ignores:
+                    self._covered(configuration, selectors)
+            except ConfigurationError as error:
+                if error.path is None:
+                    raise
+                self._invalid[folder] = error
+        return self._invalid[folder]
+
     def reported(self, path: str) -> frozenset[str]:
-        """Return the codes reported for a file."""
+        """Return the codes reported for a file; none if its configuration is invalid."""
+        if self.invalid(path):
+            return frozenset()
         configuration = self.configuration(path)
         ignored = configuration.ignored_in(path)
         rules = self.rules_of(configuration)
         if not ignored:
             return rules
-        return rules - covered(self.table, ignored, f"{configuration.path}: per-file-ignores")
+        return rules - self._covered(configuration, ignored)
+
+    def _covered(self, configuration: Configuration, selectors: tuple[str, ...]) -> frozenset[str]:
+        with configuration.blamed():
+            return covered(self.table, selectors, f"{configuration.path}: per-file-ignores")
 
     def excludes(self, path: str) -> bool:
-        """Check whether the configuration excludes an existing file."""
+        """Check whether the configuration excludes an existing file; an invalid one does."""
         return not discover([path], self.configurations, force_exclude=True).files
 
     def cache_dir(self, path: str) -> str | None:
-        """Return the cache folder for a file; None if results are not cached."""
+        """Return the cache folder for a file; None if results are not cached.
+
+        The configuration of a repository may name a folder in it, but not elsewhere.
+        """
         if not self.options.use_cache:
             return None
         if self.options.cache_dir is not None:
             return os.path.abspath(self.options.cache_dir)
         configuration = self.configuration(path)
-        return configuration.cache_dir or os.path.join(configuration.root, CACHE_FOLDER)
+        chosen = configuration.cache_dir
+        if chosen is None:
+            return project_folder(configuration.root)
+        if self.options.config is None and not _is_below(os.path.realpath(chosen), configuration.root):
+            assert configuration.path is not None
+            self._refused[configuration.path] = Failure(
+                configuration.path,
+                f"cache-dir: {_shortened(chosen)!r} is not below the folder of this file; it is not used"
+                " (the option --cache-dir accepts any folder)",
+            )
+            return project_folder(configuration.root)
+        return chosen
+
+    def unused(self) -> tuple[Failure, ...]:
+        """Return the unusable settings: folders for the cache, and files with requirements."""
+        return (*self._refused.values(), *self._requirements.unused())
 
     def transformers_version(self, path: str, root: str) -> str | None:
         """Return the version of transformers for a file, such as `4.57`; None for the newest.
@@ -136,6 +187,14 @@ class Settings:
         if self.options.unsafe_fixes is not None:
             return self.options.unsafe_fixes
         return bool(self.configuration(path).unsafe_fixes)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 class _SingleConfiguration(Configurations):

@@ -120,15 +120,16 @@ def one_line(text: str) -> str:
 
 def failure_line(failure: Failure, view: View) -> str:
     """Return `error: path:row:column: message`, without unknown positions."""
-    return f"error: {_placed(failure, view)}"
+    return f"error: {placed(failure, view)}"
 
 
 def unchecked_line(unchecked: Unchecked, view: View, more: int = 0) -> str:
     """Return `note: path:row:column: message`; more counts similar places."""
-    return f"note: {_placed(unchecked, view)}{f' (and {more} more)' if more else ''}"
+    return f"note: {placed(unchecked, view)}{f' (and {more} more)' if more else ''}"
 
 
-def _placed(what: Failure | Unchecked, view: View) -> str:
+def placed(what: Failure | Unchecked, view: View) -> str:
+    """Return `path:row:column: message`, without unknown positions."""
     place = [view.relative(what.path)]
     if what.row is not None:
         place.append(str(what.row))

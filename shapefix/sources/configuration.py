@@ -1,20 +1,23 @@
 """Read the configuration: `[tool.shapefix]` in the nearest pyproject.toml, or a shapefix.toml."""
 
 # Paths are plain strings here, as elsewhere: a path is shown as it was given.
-# ruff: noqa: PTH100, PTH111, PTH113, PTH118, PTH120
+# ruff: noqa: PTH100, PTH111, PTH112, PTH113, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, TypeVar
 
-from shapefix.sources.globs import Globs
+from shapefix.diagnostics import Failure
+from shapefix.sources.globs import MOST_PATTERNS, Globs, TooManyChoices
 from shapefix.sources.requirements import is_version
-from shapefix.sources.text import Unreadable, read_bytes
+from shapefix.sources.text import Unreadable, read_settings
 
 DEFAULT_EXCLUDE = (
     ".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
@@ -25,7 +28,18 @@ DEFAULT_EXCLUDE = (
 
 
 class ConfigurationError(Exception):
-    """An invalid setting; the message names the file or option, the key, and the expected value."""
+    """An invalid setting; the message names the file or option, the key, and the expected value.
+
+    path is that of the configuration file, None for an option of the command line.
+    """
+
+    path: str | None = None
+
+    def failure(self) -> Failure | None:
+        """Return the error as a failure of the configuration file; None if it is about an option."""
+        if self.path is None:
+            return None
+        return Failure(self.path, str(self).removeprefix(f"{self.path}: "))
 
 
 @dataclass(frozen=True)
@@ -67,14 +81,35 @@ class Configuration:
 
     @cached_property
     def _excluded(self) -> Globs:
-        return Globs(self.root, self.exclude + self.extend_exclude)
+        return self._globs(self.exclude + self.extend_exclude, "exclude")
 
     @cached_property
     def _ignores(self) -> list[tuple[Globs, bool, tuple[str, ...]]]:
         return [
-            (Globs(self.root, [pattern.removeprefix("!")]), pattern.startswith("!"), selectors)
+            (
+                self._globs([pattern.removeprefix("!")], "per-file-ignores"),
+                pattern.startswith("!"),
+                selectors,
+            )
             for pattern, selectors in self.per_file_ignores
         ]
+
+    def _globs(self, patterns: Iterable[str], key: str) -> Globs:
+        with self.blamed():
+            try:
+                return Globs(self.root, patterns)
+            except TooManyChoices as error:
+                raise ConfigurationError(f"{self.path}: {key}: {error}") from None
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Give an error raised here the path of this configuration, if it is about it."""
+        try:
+            yield
+        except ConfigurationError as error:
+            if self.path is not None and str(error).startswith(f"{self.path}: "):
+                error.path = self.path
+            raise
 
 
 class Configurations:
@@ -86,17 +121,22 @@ class Configurations:
 
     def __init__(self, fallback_root: str | None = None) -> None:
         self._defaults = Configuration(os.path.realpath(fallback_root or os.curdir))
-        self._nearest: dict[str, Configuration] = {}
+        self._nearest: dict[str, Configuration | ConfigurationError] = {}
 
     def nearest(self, folder: str) -> Configuration:
         """Return the configuration of a folder, an absolute path. Raises ConfigurationError."""
         known = self._nearest.get(folder)
         if known is None:
-            known = configuration_in(folder)
-            if known is None:
-                parent = os.path.dirname(folder)
-                known = self._defaults if parent == folder else self.nearest(parent)
+            try:
+                known = configuration_in(folder)
+                if known is None:
+                    parent = os.path.dirname(folder)
+                    known = self._defaults if parent == folder else self.nearest(parent)
+            except ConfigurationError as error:
+                known = error
             self._nearest[folder] = known
+        if isinstance(known, ConfigurationError):
+            raise known
         return known
 
 
@@ -106,16 +146,35 @@ def configuration_in(folder: str) -> Configuration | None:
     Raises ConfigurationError. A pyproject.toml that does not contain "shapefix" is not parsed.
     """
     path = f"{folder}{os.sep}shapefix.toml"
-    if os.path.isfile(path):
-        return parse_configuration(path, _parse(path, _read(path)), table="")
-    path = f"{folder}{os.sep}pyproject.toml"
-    if os.path.isfile(path):
-        data = _read(path)
-        if b"shapefix" in data:
-            tool = _parse(path, data).get("tool")
-            if isinstance(tool, dict) and "shapefix" in tool:
-                return parse_configuration(path, tool["shapefix"], table="tool.shapefix")
+    try:
+        if _is_present(path):
+            return parse_configuration(path, _parse(path, _read(path)), table="")
+        path = f"{folder}{os.sep}pyproject.toml"
+        if _is_present(path):
+            data = _read(path)
+            if b"shapefix" in data:
+                tool = _parse(path, data).get("tool")
+                if isinstance(tool, dict) and "shapefix" in tool:
+                    return parse_configuration(path, tool["shapefix"], table="tool.shapefix")
+    except ConfigurationError as error:
+        error.path = path
+        raise
     return None
+
+
+def _is_present(path: str) -> bool:
+    """Check whether there is a file; also true for a pipe or a link to itself."""
+    if os.path.isfile(path):
+        return True
+    if not os.path.lexists(path) or os.path.isdir(path):
+        return False
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def read_configuration(path: str) -> Configuration:
@@ -158,7 +217,7 @@ def parse_configuration(path: str, content: Any, table: str) -> Configuration:
                 settings["transformers_version"] = _version(at, value)
             case _:
                 hint = suggestion(key, _KEYS, f"; known keys are {', '.join(_KEYS)}")
-                raise ConfigurationError(f"{where}: unknown key {key!r}{hint}")
+                raise ConfigurationError(f"{where}: unknown key {_shortened(key)!r}{hint}")
     return Configuration(root, path, **settings)
 
 
@@ -170,6 +229,8 @@ _KEYS = (
 
 def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return `; did you mean "…"?` with the closest known word, or otherwise."""
+    if len(word) > 100:
+        return otherwise
     by_lowered = {each.lower().replace("_", "-"): each for each in known}
     asked = word.lower().replace("_", "-")
     close = get_close_matches(asked, by_lowered, n=10, cutoff=0.6)
@@ -183,21 +244,31 @@ def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 def _read(path: str) -> bytes:
     try:
-        return read_bytes(path)
+        return read_settings(path)
     except Unreadable as error:
         raise ConfigurationError(f"{path}: {error.message}") from None
+
+
+_MOST_PARTS = 300
+"""Parts of a dotted key; tomllib takes quadratic time for them."""
+_NOT_IN_A_KEY = re.compile(rb"[^-\w.\"' \t]")
 
 
 def _parse(path: str, data: bytes) -> dict[str, Any]:
     # Few folders have anything to parse.
     import tomllib
 
+    if any(name.count(b".") > _MOST_PARTS for name in _NOT_IN_A_KEY.split(data)):
+        raise ConfigurationError(f"{path}: has a key of more than {_MOST_PARTS} parts")
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not valid UTF-8, as TOML must be") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: is not valid TOML: {error}") from None
+    except ValueError:
+        # The only other one: int() refuses thousands of digits.
+        raise ConfigurationError(f"{path}: has a number of too many digits") from None
     except RecursionError:
         raise ConfigurationError(f"{path}: is nested too deeply to be read") from None
 
@@ -220,6 +291,7 @@ def _version(at: str, value: Any) -> str:
 
 def _strings(at: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
+        _expect_few(at, value)
         for each in value:
             _expect(at, each, str, "a list of strings")
         return tuple(value)
@@ -229,7 +301,13 @@ def _strings(at: str, value: Any) -> tuple[str, ...]:
 def _strings_by_pattern(at: str, value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, Mapping):
         raise ConfigurationError(f"{at} must be a table from patterns to lists of rules, not {_kind(value)}")
+    _expect_few(at, value)
     return tuple((pattern, _strings(f"{at}.{pattern!r}", selectors)) for pattern, selectors in value.items())
+
+
+def _expect_few(at: str, value: Sized) -> None:
+    if len(value) > MOST_PATTERNS:
+        raise ConfigurationError(f"{at} must have at most {MOST_PATTERNS:,} entries")
 
 
 def _shortened(value: Any) -> Any:

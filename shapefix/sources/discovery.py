@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Failure
-from shapefix.sources.configuration import Configurations
+from shapefix.sources.configuration import Configuration, ConfigurationError, Configurations
 from shapefix.sources.gitignore import IgnoreRules, ignored_above
 from shapefix.sources.text import reason
 
@@ -23,13 +23,16 @@ class DiscoveredFiles:
     Relative paths stay relative. Every file is listed once, even if symbolic links lead to it.
 
     outside are symbolic links to files outside of the folders. They are skipped: a repair would change a file
-    that the user did not name. notebooks are those in the folders; they are not read yet.
+    that the user did not name. notebooks are those in the folders; they are not read yet. unused are ignore
+    files that cannot be used; invalid is the first error of a configuration.
     """
 
     files: tuple[str, ...]
     failures: tuple[Failure, ...]
     outside: tuple[str, ...] = ()
     notebooks: tuple[str, ...] = ()
+    unused: tuple[Failure, ...] = ()
+    invalid: ConfigurationError | None = None
 
 
 def discover(
@@ -43,14 +46,14 @@ def discover(
 
     An explicitly given file is always included, also if it is excluded or has another suffix, unless
     force_exclude. In folders, *.py files are included unless git or the configuration excludes them. Links in
-    folders are followed to files in one of the folders. Missing and unreadable paths and link loops become
-    Failures. Raises ConfigurationError.
+    folders are followed to files in one of the folders. Missing and unreadable paths, link loops and invalid
+    configurations become Failures.
     """
     walk = _Walk(configurations, most)
     for given in paths:
         path = os.path.normpath(given) if given else given
         absolute = _real_folder(path)
-        if force_exclude and given and _excluded(absolute, configurations):
+        if force_exclude and given and walk.excludes(absolute):
             continue
         if os.path.isdir(path):
             walk.folder("" if path == os.curdir else path, os.path.realpath(path))
@@ -67,17 +70,6 @@ def _real_folder(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
-def _excluded(absolute: str, configurations: Configurations) -> bool:
-    """Check whether the configuration excludes a path or a folder above it, up to its root."""
-    configuration = configurations.nearest(os.path.dirname(absolute))
-    at = absolute
-    while at != configuration.root and at != os.path.dirname(at):
-        if configuration.excludes(at):
-            return True
-        at = os.path.dirname(at)
-    return False
-
-
 @dataclass
 class _Walk:
     """The files found so far."""
@@ -90,6 +82,37 @@ class _Walk:
     folders: list[str] = field(default_factory=list)  # real paths of the given folders
     failures: dict[str, Failure] = field(default_factory=dict)
     notebooks: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
+    unused: dict[str, Failure] = field(default_factory=dict)  # ignore files
+    invalid: ConfigurationError | None = None
+
+    def configuration(self, folder: str) -> Configuration | None:
+        """Return the configuration of a folder; an invalid one is a failure, and None."""
+        try:
+            configuration = self.configurations.nearest(folder)
+            configuration.excludes(folder)
+        except ConfigurationError as error:
+            self.invalid = self.invalid or error
+            failure = error.failure()
+            if failure is None:
+                raise
+            self.fail(failure.path, failure.message)
+            return None
+        return configuration
+
+    def excludes(self, absolute: str) -> bool:
+        """Check whether the configuration excludes a path or a folder above it, up to its root."""
+        configuration = self.configuration(os.path.dirname(absolute))
+        if configuration is None:
+            return True
+        at = absolute
+        while at != configuration.root and at != os.path.dirname(at):
+            if configuration.excludes(at):
+                return True
+            at = os.path.dirname(at)
+        return False
+
+    def _warn(self, failure: Failure) -> None:
+        self.unused.setdefault(failure.path, failure)
 
     def fail(self, path: str, message: str) -> None:
         self.failures.setdefault(path, Failure(path, message))
@@ -109,7 +132,12 @@ class _Walk:
                 taken.add(target)
             files.append(path)
         return DiscoveredFiles(
-            tuple(files), tuple(self.failures.values()), tuple(outside), tuple(self.notebooks.values())
+            tuple(files),
+            tuple(self.failures.values()),
+            tuple(outside),
+            tuple(self.notebooks.values()),
+            tuple(self.unused.values()),
+            self.invalid,
         )
 
     def named_file(self, path: str, absolute: str) -> None:
@@ -131,7 +159,7 @@ class _Walk:
         """Add the files in a given folder; path is its name as given, "" for the working directory."""
         self.folders.append(absolute)
         # A stack instead of recursion: folders may be nested deeper than Python can recurse.
-        pending = [(path, absolute, ignored_above(absolute))]
+        pending = [(path, absolute, ignored_above(absolute, self._warn))]
         visited = 0
         while pending and (self.most is None or visited + len(self.files) < self.most):
             visited += 1
@@ -146,8 +174,11 @@ class _Walk:
         except OSError as error:
             self.fail(path or os.curdir, f"cannot be listed: {reason(error)}")
             return []
-        ignored = above.inside(absolute, frozenset(entry.name for entry in entries))
-        excludes = self.configurations.nearest(absolute).excludes
+        ignored = above.inside(absolute, frozenset(entry.name for entry in entries), self._warn)
+        configuration = self.configuration(absolute)
+        if configuration is None:
+            return []
+        excludes = configuration.excludes
         start = f"{path.rstrip(os.sep)}{os.sep}" if path else ""
         absolute_start = f"{absolute.rstrip(os.sep)}{os.sep}"
         folders: list[tuple[str, str, IgnoreRules]] = []
@@ -181,7 +212,7 @@ class _Walk:
             if is_python and not os.path.basename(path).startswith(".#"):
                 self.fail(path, f"is a symbolic link to {os.readlink(absolute)}, which does not exist")
         except OSError as error:
-            if is_python or error.errno == errno.ELOOP:
+            if is_python or (error.errno == errno.ELOOP and not absolute.endswith(f"{os.sep}.gitignore")):
                 self.fail(path, reason(error))
         else:
             if is_folder:

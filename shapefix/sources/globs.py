@@ -6,7 +6,14 @@ import os
 import re
 from collections.abc import Iterable
 
-from shapefix.sources.wildmatch import bracket
+from shapefix.sources.wildmatch import Gap, bracket, joined
+
+MOST_CHOICES = 100
+"""Choices of one pattern, after its braces are expanded."""
+DEEPEST = 20
+"""Braces in braces."""
+MOST_PATTERNS = 10_000
+"""Patterns of one setting."""
 
 
 class Globs:
@@ -14,7 +21,7 @@ class Globs:
 
     A pattern matches the name of a file or folder anywhere (`build`, `*_pb2.py`), or its path relative to
     root (`scripts/old/*.py`). `*` and `?` also match slashes, `**/` matches any number of folders,
-    `[abc]`, `[!abc]` and `{one,two}` choose.
+    `[abc]`, `[!abc]` and `{one,two}` choose. Raises TooManyChoices.
     """
 
     def __init__(self, root: str, patterns: Iterable[str]) -> None:
@@ -22,6 +29,8 @@ class Globs:
         names: list[str] = []
         paths: list[str] = []
         for pattern in patterns:
+            if len(paths) == MOST_PATTERNS:
+                raise TooManyChoices(f"there are more than {MOST_PATTERNS:,} patterns")
             written = pattern.replace(os.sep, "/").removeprefix("./").rstrip("/")
             relative = written.removeprefix(self._root.replace(os.sep, "/"))
             paths.append(_expression(relative))
@@ -41,33 +50,61 @@ class Globs:
 
 
 def _expression(pattern: str) -> str:
-    """Translate a pattern to a regular expression; unclosed brackets and braces are literal."""
-    parts: list[str] = []
-    at = 0
-    braces = 0
+    """Translate a pattern to a regular expression; unclosed brackets and braces are literal.
+
+    Raises TooManyChoices.
+    """
+    return f"(?:{'|'.join(joined(parts) for parts in _choices(pattern, 0, depth=0)[0])})"
+
+
+class TooManyChoices(Exception):
+    """A pattern has too many choices in its braces."""
+
+
+_Parts = list[str | Gap]
+
+
+def _choices(pattern: str, at: int, depth: int) -> tuple[list[_Parts], int]:
+    """Return the choices of a pattern, from an index to its end or that of its braces.
+
+    depth is the number of braces around the index.
+    """
+    if depth > DEEPEST:
+        raise TooManyChoices(f"the braces of {pattern[:40]!r} are nested more than {DEEPEST} deep")
+    last = pattern.rfind("}")
+    done: list[_Parts] = []
+    current: list[_Parts] = [[]]
     while at < len(pattern):
         character = pattern[at]
         at += 1
+        options: list[_Parts]
         if character == "*":
             if pattern.startswith("*/", at) and (at == 1 or pattern[at - 2] == "/"):
-                parts.append("(?:.*/)?")
+                options = [[Gap.FOLDERS]]
                 at += 2
             else:
-                parts.append(".*")
+                options = [[Gap.ANY]]
         elif character == "?":
-            parts.append(".")
+            options = [["."]]
         elif character == "[" and (chosen := bracket(pattern, at)):
-            parts.append(chosen[0])
+            options = [[chosen[0]]]
             at = chosen[1]
-        elif character == "{" and "}" in pattern[at:]:
-            parts.append("(?:")
-            braces += 1
-        elif character == "}" and braces:
-            parts.append(")")
-            braces -= 1
-        elif character == "," and braces:
-            parts.append("|")
+        elif character == "{" and at <= last:
+            options, at = _choices(pattern, at, depth + 1)
+        elif character == "}" and depth:
+            return done + current, at
+        elif character == "," and depth:
+            done += current
+            current = [[]]
+            continue
         else:
-            parts.append(re.escape(character))
+            options = [[re.escape(character)]]
+        if len(done) + len(current) * len(options) > MOST_CHOICES:
+            raise TooManyChoices(f"the braces of {pattern[:40]!r} have more than {MOST_CHOICES} choices")
+        if len(options) == 1:
+            for each in current:
+                each += options[0]
+        else:
+            current = [[*prefix, *option] for prefix in current for option in options]
     # An inner brace may have taken the only closing one; open braces close here.
-    return f"(?:{''.join(parts)}{')' * braces})"
+    return done + current, at

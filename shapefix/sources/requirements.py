@@ -1,7 +1,7 @@
 """Find a project's required version of transformers, in its requirements and lock files."""
 
 # Paths are plain strings here, as elsewhere.
-# ruff: noqa: PTH120, PTH208
+# ruff: noqa: PTH112, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from fnmatch import fnmatch
 from itertools import islice
 from typing import Any
 
-from shapefix.sources.text import Unreadable, read_bytes
+from shapefix.diagnostics import Failure
+from shapefix.sources.text import LARGEST_SETTINGS, RefusedFile, Unreadable, read_bytes
 
 _NAME = b"transformers"
 
@@ -36,6 +37,10 @@ _LONGEST = 1_000
 """Characters in bounds, and in a version: longer ones are ignored, they would only take time."""
 _MOST = 100
 """Bounds that are read from one file."""
+_MOST_FILES = 100
+"""Files of one kind in a folder."""
+_LARGEST_LOCK = 16 * LARGEST_SETTINGS
+"""Bytes of a lock file: with torch and its wheels they are often larger than other settings."""
 _WIDE = re.compile(r"[^\S\n]{100,}")
 
 
@@ -45,6 +50,11 @@ class Requirements:
     def __init__(self) -> None:
         self._of_folder: dict[str, tuple[str | None, str | None]] = {}
         self._nearest: dict[tuple[str, str], tuple[str | None, str | None]] = {}
+        self._unused: list[Failure] = []
+
+    def unused(self) -> tuple[Failure, ...]:
+        """Return the refused files: too large, or not regular files."""
+        return tuple(self._unused)
 
     def transformers_version(self, folder: str, root: str) -> str | None:
         """The version bounds of the nearest folder with any, from this one up to root; paths are absolute.
@@ -61,7 +71,7 @@ class Requirements:
         key = (folder, root)
         if key not in self._nearest:
             if folder not in self._of_folder:
-                self._of_folder[folder] = _permitted(folder)
+                self._of_folder[folder] = _permitted(folder, self._unused.append)
             newest, oldest = self._of_folder[folder]
             parent = os.path.dirname(folder)
             if newest is None and folder != root and parent != folder:
@@ -77,18 +87,20 @@ def transformers_version(root: str | os.PathLike[str]) -> str | None:
     Locks precede pins, and pins precede bounds; for bounds it is the newest version that they allow. None if
     there is no requirement, or the newest version is allowed. Malformed files are ignored.
     """
-    return _permitted(os.fspath(root))[0]
+    return _permitted(os.fspath(root), lambda _: None)[0]
 
 
-def _permitted(folder: str) -> tuple[str | None, str | None]:
-    """Return the newest and the oldest version required by the files in one folder."""
-    names = [*_listing(folder), *(f"requirements/{name}" for name in _listing(f"{folder}/requirements"))]
+def _permitted(folder: str, refused: Callable[[Failure], None]) -> tuple[str | None, str | None]:
+    """Return the newest and the oldest version required by the files in one folder.
+
+    refused gets the files that are not read.
+    """
+    names = [name for name in _listing(folder) if _MAY_REQUIRE.match(name)]
+    names += [f"requirements/{name}" for name in _listing(f"{folder}/requirements") if name.endswith(".txt")]
     bounds: list[str] = []
     for pattern, read in _READERS:
-        for name in names:
-            if not fnmatch(name, pattern):
-                continue
-            asked = islice(_required(f"{folder}/{name}", read), _MOST)
+        for name in islice((name for name in names if fnmatch(name, pattern)), _MOST_FILES):
+            asked = islice(_required(f"{folder}/{name}", read, refused), _MOST)
             found = [each for each in asked if len(each) <= _LONGEST]
             pins = [pin for pin in map(_pin, found) if pin]
             if pins:
@@ -120,13 +132,18 @@ def is_version(text: str) -> bool:
     return True
 
 
-def _required(path: str, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
+def _required(
+    path: str, read: Callable[[str], Iterable[str]], refused: Callable[[Failure], None]
+) -> Iterator[str]:
     """Return the bounds on transformers in a file: `==4.57.6`, `>=4.30,<5`."""
     try:
-        data = read_bytes(path)
+        data = read_bytes(path, _LARGEST_LOCK if path.endswith(".lock") else LARGEST_SETTINGS)
         if _NAME in data.lower():
             # The patterns below, and configparser's, are slow on long runs of spaces.
             yield from read(_WIDE.sub(" " * 100, data.decode("utf-8-sig")))
+    except RefusedFile as error:
+        if not os.path.isdir(path):
+            refused(Failure(path, f"{error.message}; its requirements are not used"))
     except (Unreadable, ValueError, RecursionError):
         # Other tools report malformed files.
         return
@@ -283,6 +300,8 @@ def _strings(content: Any) -> Iterator[str]:
         for each in content:
             yield from _strings(each)
 
+
+_MAY_REQUIRE = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|requirements|pyproject|setup|environment")
 
 _READERS: tuple[tuple[str, Callable[[str], Iterable[str]]], ...] = (
     ("uv.lock", _locked),

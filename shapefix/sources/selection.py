@@ -102,9 +102,10 @@ class _Table:
         if below:
             return len(selector), below
         known = ["ALL", *self._code_of]
+        shown = selector if len(selector) <= 60 else f"{selector[:60]}…"
         if re.fullmatch(r"[A-Z]+\d+", selector) and not selector.startswith("SF"):
-            raise ConfigurationError(f"{source}: {selector!r} is not a shapefix rule")
-        raise ConfigurationError(f"{source}: unknown rule {selector!r}{suggestion(selector, known)}")
+            raise ConfigurationError(f"{source}: {shown!r} is not a shapefix rule")
+        raise ConfigurationError(f"{source}: unknown rule {shown!r}{suggestion(selector, known)}")
 
 
 def is_prefix(selector: str, code: str) -> bool:

@@ -1,7 +1,7 @@
 """Decode source files, and encode texts to the exact original bytes."""
 
 # Paths are plain strings here, as elsewhere: a path is shown as it was given.
-# ruff: noqa: PTH116, PTH123
+# ruff: noqa: PTH116
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ _BLANK_OR_COMMENT = re.compile(rb"[ \t\f]*(?:#.*)?\Z", re.DOTALL)
 _ROW_END_BYTES = re.compile(rb"\r\n|\r|\n")
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
+LARGEST_SETTINGS = 1_000_000
+"""Bytes of a file with settings; configurations and ignore files of people are a thousandth of it."""
+
 
 class Unreadable(Exception):
     """The file cannot be read as source code; message is one sentence for the user.
@@ -33,6 +36,10 @@ class Unreadable(Exception):
         self.message = message
         self.row = row
         self.column = column
+
+
+class RefusedFile(Unreadable):
+    """The file is too large, or not a regular file."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +72,39 @@ def read_source(path: str) -> SourceText:
     return decode_source(path, read_bytes(path))
 
 
-def read_bytes(path: str) -> bytes:
-    """Return the bytes of the regular file at path; raises Unreadable, also for a folder or a pipe."""
+def read_bytes(path: str, most: int | None = None) -> bytes:
+    """Return the bytes of the regular file at path; raises Unreadable, also for a folder or a pipe.
+
+    most is the largest accepted number of bytes.
+    """
     try:
         # Opening a pipe would wait forever for a writer.
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):
-            what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-            raise Unreadable(f"cannot be read: it is {what}")
-        with open(path, "rb") as file:
-            return file.read()
+        _expect_regular(os.stat(path).st_mode)
+        with open(path, "rb", opener=_open_at_once) as file:
+            # What is at the path may have changed since.
+            _expect_regular(os.fstat(file.fileno()).st_mode)
+            data = file.read() if most is None else file.read(most + 1)
     except (OSError, ValueError) as error:
         raise Unreadable(f"cannot be read: {reason(error)}") from None
+    if most is not None and len(data) > most:
+        raise RefusedFile(f"is too large to be read: more than {most / 1_000_000:g} MB")
+    return data
+
+
+def read_settings(path: str) -> bytes:
+    """Return the content of a file with settings or patterns; raises Unreadable, also above 1 MB."""
+    return read_bytes(path, LARGEST_SETTINGS)
+
+
+def _expect_regular(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise RefusedFile(f"cannot be read: it is {what}")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting, even if it is a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
 
 
 def decode_source(path: str, data: bytes) -> SourceText:

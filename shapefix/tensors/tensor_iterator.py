@@ -154,7 +154,7 @@ def elementwise(*operands: Layout) -> Layout:
 
 
 def _orders_if_one(operand: Layout, sizes: tuple[Size, ...]) -> bool:
-    """Check for a stride of an operand's dimension of size 1 that may order the others.
+    """Check an operand for a dimension of size 1 with a stride able to order the others.
 
     It does where the size of the result is 1, too, and the strides do not decrease: those of the transpose
     of a `[1, 2]`.

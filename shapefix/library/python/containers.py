@@ -20,6 +20,7 @@ from shapefix.interpreter.containers import (
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
+from shapefix.interpreter.subscripts import any_entry
 from shapefix.interpreter.targets import set_contents
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
 from shapefix.library.registry import function
@@ -158,9 +159,12 @@ def values(call: Call) -> Value:
 @function("builtins.dict.get", "builtins.dict.pop", "builtins.dict.setdefault")
 def get(call: Call) -> Value:
     owner, key = call.receiver, call.value(0)
+    name = call.name.rpartition(".")[2]
+    if isinstance(owner, DictValue) and not isinstance(key, Constant):
+        is_read = name == "get" and call.value(1) is None
+        return (any_entry(call.ev, owner) if is_read else None) or Unknown()
     if not (isinstance(owner, DictValue) and isinstance(key, Constant)):
         return Unknown()
-    name = call.name.rpartition(".")[2]
     if key.value in owner.fields:
         found = owner.fields[key.value]
         if call.ev.journal.is_maybe_unbound(owner.fields, key.value):
