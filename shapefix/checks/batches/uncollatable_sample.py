@@ -1,4 +1,4 @@
-"""SF410: samples that the default collation of a loader rejects: None, images, objects of other classes."""
+"""SF410: samples rejected by the default collation of a loader: None, images, objects of other classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.diagnostics import (
     Applicability,
     Condition,
@@ -24,7 +24,7 @@ from shapefix.diagnostics import (
 from shapefix.domains.batches import Collated
 from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -110,7 +110,7 @@ def _depends_on_sample(place: Place) -> bool:
 
 
 def _leaves(block: cst.BaseSuite) -> bool:
-    """Return whether a block has a statement that may leave it: the code has thought of its end."""
+    """Return whether a block has a statement to leave it: the code has thought of its end."""
     return any(isinstance(node, (cst.Return, cst.Raise, cst.Continue)) for node in nodes(block))
 
 
@@ -160,7 +160,7 @@ def _rejected(value: Value, part: str, depth: int) -> Iterator[tuple[str, Value,
 
 
 def _without_none(event: Collated) -> list[Fix]:
-    """Return the fix to leave out the samples that are None."""
+    """Return the fix to leave out None."""
     call = event.place.node
     if not isinstance(call, cst.Call) or event.collator is not None or any(given.star for given in call.args):
         return []
