@@ -100,9 +100,7 @@ def _choices(pattern: str, at: int, depth: int) -> tuple[list[_Parts], int]:
         else:
             options = [[re.escape(character)]]
         if len(done) + len(current) * len(options) > MOST_CHOICES:
-            raise TooManyChoices(
-                f"the braces of {pattern[:40]!r} have more than {MOST_CHOICES} choices"
-            )
+            raise TooManyChoices(f"the braces of {pattern[:40]!r} have more than {MOST_CHOICES} choices")
         if len(options) == 1:
             for each in current:
                 each += options[0]
