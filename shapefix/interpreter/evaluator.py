@@ -109,6 +109,8 @@ class Frame:
     owner: ClassValue | None = None
     receiver: Value | None = None
     returns: list[Value] = field(default_factory=list)
+    empty_returns: list[cst.Return] = field(default_factory=list)
+    """The statements that returned None, some of them several times."""
     depth: int = 0
     """The journal's depth when the body of the function began."""
     exits: list[Changes] = field(default_factory=list)

@@ -21,6 +21,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
+from shapefix.library.python.random_numbers import number_below
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments, arguments_of, fitted
 from shapefix.library.tensors import as_result, device_asked, is_number
@@ -119,20 +120,25 @@ def numpy_dtype(value: Value | None) -> str | None:
     return None
 
 
-def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
+def _array(call: Call, sizes: list[Size] | None, dtype: str | None, op: Op = Op.NUMPY_CREATION) -> Value:
     layout = None if sizes is None else contiguous(sizes)
     given = _arguments_of(call)
-    return _of_layout(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
+    return _of_layout(call, _ordered(given, layout) if "order" in given.values else layout, dtype, op=op)
 
 
 def _of_layout(
-    call: Call, layout: Layout | None, dtype: str | None, before: TensorValue | None = None
+    call: Call,
+    layout: Layout | None,
+    dtype: str | None,
+    before: TensorValue | None = None,
+    op: Op = Op.NUMPY_CREATION,
 ) -> Value:
     """Create an array of this layout; before is the source array."""
     if dtype is None and layout is None:
         return Unknown()
-    op = Op.NUMPY_CREATION if before is None else Op.NUMPY_CONVERSION
-    made = as_result(call, layout, op, dtype=dtype, device=ASKED_CPU)
+    made = as_result(
+        call, layout, op if before is None else Op.NUMPY_CONVERSION, dtype=dtype, device=ASKED_CPU
+    )
     if made.origin is not None and before is not None:
         made.origin.source = before.origin
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
@@ -159,7 +165,7 @@ def distributed(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
     given = _arguments_of(call)
     if given.is_none("size"):
-        return Unknown()
+        return number_below(call, given) if call.name.endswith("randint") else Unknown()
     dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
     return _array(call, given.shape("size"), dtype)
 
@@ -173,11 +179,14 @@ def generator(call: Call) -> Value:
 def drawn_by_generator(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
     given = _arguments_of(call)
+    if call.name.endswith("integers") and given.is_none("size") and given.flag("endpoint") is False:
+        return number_below(call, given)
     is_plain = given.is_none("size") is False and "out" not in call.arguments.keywords
     if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
         return Unknown()
     default = "int64" if call.name.endswith("integers") else "float64"
-    return _array(call, given.shape("size"), _dtype(given, default) if "dtype" in given.values else default)
+    dtype = _dtype(given, default) if "dtype" in given.values else default
+    return _array(call, given.shape("size"), dtype)
 
 
 def _are_numbers(given: BoundArguments, *names: str) -> bool:
@@ -289,7 +298,7 @@ def reshaped(call: Call) -> Value:
     if held is None or call.arguments.keywords:
         return Unknown()
     target = _arguments_of(call).value("shape")
-    made = call_library(call.ev, "torch.reshape", Arguments([held, target]), call.place.node)
+    made = call_library(call.ev, "torch.Tensor.reshape", Arguments([target]), call.place.node, held)
     return _of_layout(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
 
 
