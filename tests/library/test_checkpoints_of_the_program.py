@@ -49,7 +49,7 @@ LOADS = [
 
 
 def _raises(code: str, folder: Path) -> str:
-    before = os.getcwd()
+    before = Path.cwd()
     os.chdir(folder)
     try:
         exec(code, {"__name__": "script"})
