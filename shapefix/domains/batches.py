@@ -47,7 +47,8 @@ class Collated(Event):
     together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
     batch is the result, Unknown if a library's collator raises. loss is how a trainer's model uses it, as
     in ModelCalled; single is True for batches of one sample. none are the `return` statements of
-    `__getitem__` without a sample, and the function if its end is reached without one.
+    `__getitem__` without a sample, and the function if its end is reached without one. forward is that of a
+    model of transformers with the batch as its input in training, and its loss as the trainer's.
     """
 
     consumer: str
@@ -58,6 +59,7 @@ class Collated(Event):
     loss: str = ""
     single: bool = False
     none: tuple[Place, ...] = ()
+    forward: CallSignature | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

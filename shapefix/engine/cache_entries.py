@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from hashlib import blake2b
+from hmac import compare_digest
 from typing import Any
 
 from shapefix.diagnostics import (
@@ -55,22 +56,27 @@ def content_hash(data: bytes) -> str:
     return blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
 
 
-def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
-    """Serialize a result with its fingerprint and content hash."""
+def _signature(payload: bytes, name: str, key: bytes) -> str:
+    """Return the signature of an entry under its name."""
+    return blake2b(name.encode() + b"\n" + payload, digest_size=_DIGEST_SIZE, key=key).hexdigest()
+
+
+def to_bytes(fingerprint: str, content: str, result: CachedResult, *, name: str, key: bytes) -> bytes:
+    """Serialize a result with its fingerprint and content hash, and sign it for the entry of this name."""
     found = {path: known for path, known in result.dependencies.items() if known is not None}
     missing: dict[str, list[str]] = {}
     # Many thousands of paths are missing from few folders: grouped by folder they load ten times faster.
     for path, known in result.dependencies.items():
         if known is None:
-            folder, name = split(path)
-            missing.setdefault(folder, []).append(name)
+            folder, absent = split(path)
+            missing.setdefault(folder, []).append(absent)
     diagnostics = [_from_diagnostic(each) for each in result.diagnostics]
     failures = [[each.path, each.message, each.row, each.column] for each in result.failures]
     unchecked = [[each.path, each.message, each.row, each.column, each.kind] for each in result.unchecked]
     payload = json.dumps(
         [fingerprint, content, found, missing, diagnostics, failures, unchecked], separators=(",", ":")
     ).encode()
-    return content_hash(payload).encode() + b"\n" + payload
+    return _signature(payload, name, key).encode() + b"\n" + payload
 
 
 @dataclass(frozen=True)
@@ -98,10 +104,10 @@ class CacheEntry:
         )
 
 
-def from_bytes(data: bytes) -> CacheEntry | None:
-    """Read an entry; None if the bytes are damaged."""
-    digest, _, payload = data.partition(b"\n")
-    if digest != content_hash(payload).encode():
+def from_bytes(data: bytes, *, name: str, key: bytes) -> CacheEntry | None:
+    """Read an entry; None if the bytes are damaged, or not signed with this key for this name."""
+    signature, _, payload = data.partition(b"\n")
+    if not compare_digest(signature, _signature(payload, name, key).encode()):
         return None
     return CacheEntry(*json.loads(payload))
 

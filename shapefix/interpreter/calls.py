@@ -17,7 +17,7 @@ from shapefix.interpreter.functions import invalidate, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
 from shapefix.interpreter.records import Field, bound_fields, fields_of_record, is_named_tuple
-from shapefix.interpreter.refused_calls import is_refused
+from shapefix.interpreter.refused_calls import is_refused, note_refused
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.values import (
     NONE,
@@ -34,6 +34,9 @@ from shapefix.interpreter.values import (
     Value,
     unfollowed,
 )
+
+_WITH_PARAMETERS = (FunctionValue, BoundMethod, ClassValue, InstanceValue, Imported)
+"""Values with parameters that the project states."""
 
 
 @dataclass(eq=False, slots=True)
@@ -103,23 +106,18 @@ def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
     arguments = evaluate_arguments(ev, node)
     if isinstance(function, (Unknown, Reference)):
         skip_expected(ev, node)
-    elif isinstance(function, (FunctionValue, ClassValue, Imported)) and _refuses(
-        ev, function, arguments, node
-    ):
+    elif isinstance(function, _WITH_PARAMETERS) and _refuses(ev, function, arguments, node):
         return Unknown()
     return call_value(ev, function, arguments, node)
 
 
 def _refuses(ev: Evaluator, function: Value, arguments: Arguments, node: cst.Call) -> bool:
-    """Note a call with a certain TypeError: the rest of the block is dead."""
-    if any(argument.star for argument in node.args) or ev.frame.scope.comprehension:
-        return False
-    if isinstance(ev.function, cst.Lambda):
+    """Check for a call with a TypeError, which is not followed."""
+    if any(argument.star for argument in node.args):
         return False
     if not is_refused(resolved(ev, function), arguments.positional, arguments.keywords):
         return False
-    ev.refused = True
-    ev.refusals += 1
+    note_refused(ev, node, function.receiver if isinstance(function, BoundMethod) else function)
     return True
 
 

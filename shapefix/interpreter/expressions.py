@@ -21,6 +21,7 @@ from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
+from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
@@ -225,6 +226,8 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
             for hook in hooks.compare:
                 hook(ev, left, right)
             known = arithmetic.compare(type(target.operator), left, right)
+            if known is None:
+                note_compared(ev, node, left, right)
     return Unknown() if known is None else (TRUE if known else FALSE)
 
 

@@ -126,7 +126,11 @@ def _uncalled_methods(
     if isinstance(init, FunctionValue):
         # All methods need the object. It is made only once: its share is larger than theirs.
         ev.allowance = ev.steps + (budget - ev.steps) // 2
+        refused = ev.refusals
         run_uncalled(ev, init, instance)
+        if ev.refusals > refused:
+            # There are no objects of this class.
+            return
     for field in fields_of_record(cls) or ():
         instance.fields[field.name] = Unknown(f"self.{field.name}")
     loosen(instance)

@@ -155,8 +155,11 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> Flow:
         return Flow.FALLS_THROUGH
     if isinstance(before, TensorValue):
         if isinstance(node.target, cst.Subscript):
-            # `x[i] += 1` ends by assigning to x[i].
-            bind(ev, node.target, before)
+            # `x[i] += y` ends by assigning the sum to x[i], with the graph of y.
+            total: Value = before
+            if kind is not None and isinstance(operand, (TensorValue, Unknown)):
+                total = arithmetic.operate(ev, kind, before, operand, node)
+            bind(ev, node.target, total)
         else:
             call_library(ev, "operator.iadd", Arguments([before, operand]), node)
         if kind is cst.Add:

@@ -65,6 +65,11 @@ class Unknown(Value):
         self.attributes[key] = part
         return part
 
+    @property
+    def has_size(self) -> bool:
+        """Whether the value was used as a number of elements."""
+        return self._size is not None
+
     def size(self) -> Size:
         """Symbol of this value, used as a number of elements (at least 1)."""
         if self._size is None:

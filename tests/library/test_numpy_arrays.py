@@ -7,6 +7,7 @@ import operator
 
 import numpy as np
 import pytest
+from checking import Check
 from differential import agree, compare, executed, revealed
 
 from shapefix.library.numpy_arrays import SIGNATURES
@@ -209,3 +210,27 @@ def test_a_signature_is_that_of_numpy(name: str) -> None:
         known |= set(inspect.signature(getattr(np, function.__name__)).parameters)
     for signature in SIGNATURES[name].split(" | "):
         assert {parameter for parameter, _ in parameters(signature)} <= known
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        ("np.zeros((4, 6, 3))", "(3, 4, 6)"),
+        ("np.zeros((4, 6, 3))", "(6, 4, 3)"),
+        ("np.ones((2, 3, 4))", "(2, 4, 3)"),
+    ],
+)
+def test_the_permutation_of_an_array_has_the_sizes_asked_for(made: str, wanted: str, check: Check) -> None:
+    code = f"import numpy as np\nimport torch\n\nimage = {made}\nmoved = image.reshape{wanted}\n"
+    (found,) = check(code, {"SF103"})
+    (edit,) = found.fixes[0].edits
+    moved = eval(
+        edit.content if edit.content.startswith("image.") else f"image.{edit.content}",
+        {"image": eval(made, {"np": np})},
+    )
+    assert str(moved.shape) == wanted
+
+
+def test_random_numbers_are_read_in_any_order(check: Check) -> None:
+    code = "import numpy as np\nimport torch\n\nnoise = np.random.normal(0, 1, (4, 6, 3)).reshape(3, 4, 6)\n"
+    assert not check(code, {"SF103"})

@@ -13,10 +13,21 @@ from shapefix.checks.support.view_calls import method_name, viewed_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.operations import Viewed
-from shapefix.interpreter.tensor_values import LayoutStep
-from shapefix.tensors.ops import JOINED, PADDED
+from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
+from shapefix.tensors.ops import JOINED, PADDED, Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Illegal
+
+_OF_NUMPY = frozenset({Op.NUMPY_CREATION, Op.NUMPY_CONVERSION})
+_CREATIONS = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})
+_UNIFORM = frozenset(
+    {
+        *("zeros", "ones", "empty", "full", "rand", "randn", "randint"),
+        *("random", "random_sample", "standard_normal", "normal", "uniform", "integers"),
+    }
+)
+"""Functions that create a tensor or an array of equal or independent elements."""
 
 
 @rule("SF103", on=Viewed)
@@ -29,7 +40,7 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
         # Reading a (2, 3) matrix as (3, 2) may be intended.
         return
     order = _permutation(have, want)
-    if order is None:
+    if order is None or _is_uniform(event.tensor):
         return
     if event.call in context.cut_views or any(
         _is_intended(step, event, context) for step in lineage(event.tensor)
@@ -38,7 +49,9 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
     subject, call = viewed_code(event), abbreviate(event.place.code)
     swap = _swapped(order)
     moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute"
-    instead = f"transpose({swap[0]}, {swap[1]})" if swap else f"permute({', '.join(map(str, order))})"
+    is_array = event.tensor.origin is not None and event.tensor.origin.op in _OF_NUMPY
+    whole = f"{'transpose' if is_array else 'permute'}({', '.join(map(str, order))})"
+    instead = f"transpose({swap[0]}, {swap[1]})" if swap and not is_array else whole
     yield rule.diagnostic(
         event.place.span,
         f"`{call}` does not {moves} `{subject}`: it scrambles the elements; use `.{instead}`",
@@ -49,6 +62,13 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
         ],
         fixes=_permute_instead(event, instead),
     )
+
+
+def _is_uniform(tensor: TensorValue) -> bool:
+    """Whether all elements are equal or drawn alike, so that their order does not matter."""
+    step = tensor.origin
+    node = step.place.node if step is not None and step.op in _CREATIONS else None
+    return isinstance(node, cst.Call) and dotted_name(node.func).rpartition(".")[2] in _UNIFORM
 
 
 def _is_intended(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:

@@ -14,6 +14,7 @@ from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, elements
+from shapefix.interpreter.refused_calls import note_refused, refuses_method
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     FALSE,
@@ -68,6 +69,10 @@ def _forwarded(call: Call) -> Value:
     receiver = call.receiver
     note_call(call, receiver)
     if isinstance(receiver, InstanceValue):
+        given = call.arguments
+        if not given.open and refuses_method(receiver, "forward", given.positional, given.keywords):
+            note_refused(call.ev, call.place.node, receiver)
+            return Unknown()
         return call_method(call.ev, receiver, "forward", call.arguments, call.place.node)
     if isinstance(receiver, LibraryObject) and "forward" not in receiver.fields:
         forward = lookup_method(receiver.kind, "forward")

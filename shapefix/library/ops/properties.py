@@ -96,9 +96,20 @@ def item(call: Call, tensor: TensorValue) -> Value:
     return note_item(call, tensor, drawn_item(call, tensor))
 
 
-@tensor_method("tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")
+@tensor_method("tolist", "data_ptr", "element_size", "nelement", "get_device")
 def out_of_torch(call: Call, tensor: TensorValue) -> Value:
     return Unknown()
+
+
+@tensor_method("numpy")
+def to_numpy(call: Call, tensor: TensorValue) -> Value:
+    """Return an array of the same sizes, without further known facts."""
+    array = Unknown()
+    if tensor.layout is not None:
+        sizes = tuple(integer(size) for size in tensor.layout.sizes)
+        array.attributes["shape"] = Sizes(sizes, alias_of(tensor))
+        array.attributes["ndim"] = Constant(tensor.layout.rank)
+    return array
 
 
 @tensor_method("register_hook", "set_")
