@@ -51,6 +51,7 @@ from shapefix.library.tensors import as_result
 from shapefix.library.transformers.added_tokens import Resized
 from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
 from shapefix.library.transformers.class_labels import compare_classes
+from shapefix.library.transformers.classifier_padding import note_classified, rows_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.library.transformers.forward_signatures import first_parameter
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -412,6 +413,8 @@ def forward_to_classes(call: Call) -> Value:
     """Result of sizes (B, num_labels)."""
     count = _setting(call, "num_labels")
     compare_classes(call, count)
+    if not _is(call, IMAGES):
+        note_classified(call, call.receiver, rows_of(_given(call, "input_ids")))
     names = ("pixel_values",) if _is(call, IMAGES) else ("input_ids", "inputs_embeds")
     leading = _image_batch(call) if names[0] == "pixel_values" else _leading(call, *names)
     if leading is None or count is None:
