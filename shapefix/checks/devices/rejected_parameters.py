@@ -88,7 +88,7 @@ def _message(event: ParametersRejected, code: str) -> str | None:
 
 
 def _without_parameters(module: InstanceValue, code: str) -> str | None:
-    """Return the message for a module that registers no parameter; None if its class may do it by hand."""
+    """Return the message for a module without parameters; None if its class may register them by hand."""
     text = module.cls.module.text
     if any(name in text for name in _BY_HAND):
         return None
