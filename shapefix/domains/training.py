@@ -179,7 +179,7 @@ class OptimizerCreated(TrainingEvent):
     given: Value | None
 
 
-class Rejected(Enum):
+class RejectedArgument(Enum):
     """Arguments of an optimizer rejected by torch."""
 
     EMPTY = "an empty list"
@@ -198,7 +198,7 @@ class ParametersRejected(Event):
     value is the argument, or the item or module in it.
     """
 
-    reason: Rejected
+    reason: RejectedArgument
     value: Value
 
 

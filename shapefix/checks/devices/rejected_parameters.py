@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.used_generators import used_up
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
-from shapefix.domains.training import OptimizerCreated, ParametersRejected, Rejected
+from shapefix.domains.training import OptimizerCreated, ParametersRejected, RejectedArgument
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
@@ -22,15 +22,15 @@ from shapefix.interpreter.values import InstanceValue, Parameter
 _EMPTY = ExpectedError("ValueError", "optimizer got an empty parameter list")
 _ONLY_TENSORS = ExpectedError("TypeError", "optimizer can only optimize Tensors, but one of the params is")
 _ERRORS = {
-    Rejected.EMPTY: _EMPTY,
-    Rejected.NO_PARAMETERS: _EMPTY,
-    Rejected.METHOD: ExpectedError("TypeError", "'method' object is not iterable"),
-    Rejected.MODULE: ExpectedError("TypeError"),
-    Rejected.TENSOR: ExpectedError(
+    RejectedArgument.EMPTY: _EMPTY,
+    RejectedArgument.NO_PARAMETERS: _EMPTY,
+    RejectedArgument.METHOD: ExpectedError("TypeError", "'method' object is not iterable"),
+    RejectedArgument.MODULE: ExpectedError("TypeError"),
+    RejectedArgument.TENSOR: ExpectedError(
         "TypeError", "params argument given to the optimizer should be an iterable of Tensors or dicts"
     ),
-    Rejected.GENERATOR: _ONLY_TENSORS,
-    Rejected.NOT_A_LEAF: ExpectedError("ValueError", "can't optimize a non-leaf Tensor"),
+    RejectedArgument.GENERATOR: _ONLY_TENSORS,
+    RejectedArgument.NOT_A_LEAF: ExpectedError("ValueError", "can't optimize a non-leaf Tensor"),
 }
 _BY_HAND = ("add_module", "register_module", "register_parameter", "setattr", "_parameters", "_modules")
 """Names of code that registers parameters by hand."""
@@ -70,17 +70,17 @@ def _argument(place: Place) -> cst.Arg | None:
 
 def _message(event: ParametersRejected, code: str) -> str | None:
     value = event.value
-    if event.reason is Rejected.EMPTY:
+    if event.reason is RejectedArgument.EMPTY:
         return f"the optimizer gets no parameters: `{code}` is empty"
-    if event.reason is Rejected.NO_PARAMETERS:
+    if event.reason is RejectedArgument.NO_PARAMETERS:
         return _without_parameters(value, code) if isinstance(value, InstanceValue) else None
-    if event.reason is Rejected.METHOD:
+    if event.reason is RejectedArgument.METHOD:
         return f"the optimizer gets the method `{code}`; call it: `{code}()`"
-    if event.reason is Rejected.MODULE:
+    if event.reason is RejectedArgument.MODULE:
         return f"the optimizer gets the module `{code}` instead of `{code}.parameters()`"
-    if event.reason is Rejected.TENSOR:
+    if event.reason is RejectedArgument.TENSOR:
         return f"the optimizer gets the tensor `{code}` instead of a list of tensors"
-    if event.reason is Rejected.GENERATOR:
+    if event.reason is RejectedArgument.GENERATOR:
         return f"`{code}` is a list of generators, not of parameters"
     made = value.origin if isinstance(value, TensorValue) else None
     computed = code if made is None else abbreviate(made.place.code)
@@ -104,23 +104,23 @@ def _fixes(event: ParametersRejected, given: cst.Arg) -> Iterator[Fix]:
     end = module.span(given.value).end()
     code = module.code(given.value)
     is_plain = isinstance(given.value, (cst.Name, cst.Attribute))
-    if event.reason is Rejected.METHOD and is_plain:
+    if event.reason is RejectedArgument.METHOD and is_plain:
         yield Fix(Applicability.SAFE, f"call the method: `{code}()`", (Edit(end, "()"),))
-    elif event.reason is Rejected.MODULE and is_plain:
+    elif event.reason is RejectedArgument.MODULE and is_plain:
         yield Fix(Applicability.SAFE, "pass the parameters of the module", (Edit(end, ".parameters()"),))
-    elif event.reason is Rejected.TENSOR and is_plain:
+    elif event.reason is RejectedArgument.TENSOR and is_plain:
         yield Fix(Applicability.SAFE, "pass a list", (Edit(module.span(given.value), f"[{code}]"),))
-    elif event.reason is Rejected.GENERATOR and isinstance(given.value, cst.List):
+    elif event.reason is RejectedArgument.GENERATOR and isinstance(given.value, cst.List):
         edits = [
             Edit(module.span(each.value).start(), "*")
             for each in given.value.elements
             if not isinstance(each, cst.StarredElement) and isinstance(each.value, cst.Call)
         ]
         yield Fix(Applicability.SAFE, "unpack the generators", tuple(edits))
-    elif event.reason is Rejected.NOT_A_LEAF:
+    elif event.reason is RejectedArgument.NOT_A_LEAF:
         message = "create the tensor first, then make it a leaf: `nn.Parameter(values.to(device))`"
         yield Fix(Applicability.DISPLAY, message, ())
-    elif event.reason is Rejected.NO_PARAMETERS:
+    elif event.reason is RejectedArgument.NO_PARAMETERS:
         yield Fix(Applicability.DISPLAY, "register the layers: `nn.ModuleList`", ())
 
 

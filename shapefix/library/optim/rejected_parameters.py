@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapefix.domains.gradients import is_leaf
-from shapefix.domains.training import ParametersRejected, Rejected
+from shapefix.domains.training import ParametersRejected, RejectedArgument
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
@@ -89,31 +89,31 @@ def note_rejected(call: Call, given: Value | None) -> None:
     call.ev.emit(ParametersRejected(call.place, call.ev.calls, kind, value))
 
 
-def _reason(ev: Evaluator, given: Value) -> tuple[Rejected, Value] | None:
+def _reason(ev: Evaluator, given: Value) -> tuple[RejectedArgument, Value] | None:
     if isinstance(given, BoundMethod):
-        return Rejected.METHOD, given
+        return RejectedArgument.METHOD, given
     if isinstance(given, TensorValue):
-        return (Rejected.TENSOR, given) if given.certain else None
+        return (RejectedArgument.TENSOR, given) if given.certain else None
     if _is_module(given):
-        return Rejected.MODULE, given
+        return RejectedArgument.MODULE, given
     if isinstance(given, ListValue) and given.items is None:
         element = given.element
         if type(element) is Parameter and all(_has_no_parameters(ev, each) for each in element.modules):
-            return Rejected.NO_PARAMETERS, next(iter(element.modules))
+            return RejectedArgument.NO_PARAMETERS, next(iter(element.modules))
         return None
     if not isinstance(given, (ListValue, TupleValue)) or given.items is None:
         return None
     if not given.items:
-        return Rejected.EMPTY, given
+        return RejectedArgument.EMPTY, given
     groups = [each for each in given.items if isinstance(each, DictValue)]
     listed = [each.fields.get("params") for each in groups] if groups else [given]
     for group in listed:
         items = group.items if isinstance(group, (ListValue, TupleValue)) else (group,)
         for item in items or ():
             if not groups and isinstance(item, ListValue) and type(item.element) is Parameter:
-                return Rejected.GENERATOR, item
+                return RejectedArgument.GENERATOR, item
             if isinstance(item, TensorValue) and _is_computed(ev, item):
-                return Rejected.NOT_A_LEAF, item
+                return RejectedArgument.NOT_A_LEAF, item
     return None
 
 
