@@ -17,6 +17,14 @@ settings.register_profile("fixed", derandomize=True, database=None)
 settings.load_profile("fixed")
 
 
+@pytest.fixture(autouse=True)
+def user_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder of the user, also for child processes."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Callable[..., Path]:
     """Make empty files below a temporary folder, and return the folder."""

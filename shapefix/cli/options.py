@@ -76,7 +76,7 @@ def shared_options(command: Command) -> Command:
             "--cache-dir",
             type=click.Path(),
             metavar="FOLDER",
-            help="Folder for cached results. [default: .shapefix_cache]",
+            help="Folder for cached results. [default: in the user's cache folder]",
         ),
         click.option("--no-cache", "-n", is_flag=True, help="Do not read or write the cache."),
         click.option(

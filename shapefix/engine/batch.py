@@ -13,6 +13,7 @@ from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
 from shapefix.engine.tasks import FileChecker, FileResult, FileTask
+from shapefix.engine.user_cache import signing_key
 from shapefix.sources.project import project_root
 from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import Unreadable
@@ -130,7 +131,9 @@ class BatchRunner:
         if cache is None or not result.cacheable:
             return
         dependencies = cache.dependencies(result.found, result.missing)
-        cached = CachedResult(result.diagnostics, result.failures, dependencies, result.unchecked)
+        cached = CachedResult(
+            result.diagnostics, result.failures, dependencies, result.unchecked, result.called
+        )
         cache.put(result.path, miss.content, cached)
 
     def _cache(self, task: FileTask) -> Cache | None:
@@ -139,13 +142,14 @@ class BatchRunner:
         The result of a file on disk may depend on such a text as well.
         """
         folder = self.settings.cache_dir(task.path)
-        if folder is None or self.overlay:
+        signed_with = None if folder is None else signing_key()
+        if folder is None or signed_with is None or self.overlay:
             return None
         version, oldest = task.transformers_version, task.oldest_transformers
         key = (folder, task.root, task.rules, version, oldest)
         if key not in self._caches:
             made_with = (task.root, f"transformers {version} {oldest}", *sorted(task.rules))
-            self._caches[key] = Cache(folder, fingerprint(*made_with))
+            self._caches[key] = Cache(folder, fingerprint(*made_with), signed_with)
         return self._caches[key]
 
 
@@ -173,6 +177,7 @@ def _remembered(path: str, known: CachedResult, relevant: bool) -> FileResult:
         unchecked=known.unchecked,
         relevant=relevant,
         cached=True,
+        called=known.called,
     )
 
 

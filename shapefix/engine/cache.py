@@ -14,8 +14,11 @@ from collections.abc import Iterable
 
 import shapefix
 from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
+from shapefix.engine.user_cache import remove_old_projects
 from shapefix.rulebook.pages import pages
+from shapefix.sources.text import Unreadable, read_bytes
 
+_LARGEST_ENTRY = 64_000_000
 _NOT_A_FILE = "not a readable file"
 _IGNORE_ALL = "# The cache of shapefix: safe to delete.\n*\n"
 
@@ -44,13 +47,17 @@ def fingerprint(*settings: str) -> str:
 class Cache:
     """Cache entries in a folder, one file each, from runs with the same fingerprint.
 
+    Entries are signed: those without the signature of this user's key are misses, so the folder may be in a
+    repository from elsewhere.
+
     Other processes may use the folder at the same time. A broken entry is a miss; if the folder is not
     writable, nothing is cached. The state of a file is read once: use a Cache for one run, and call forget
     after writing a file.
     """
 
-    def __init__(self, directory: str, fingerprint: str) -> None:
+    def __init__(self, directory: str, fingerprint: str, key: bytes) -> None:
         self._directory = os.path.abspath(directory)
+        self._key = key
         self._fingerprint = fingerprint
         self._hashes: dict[str, str | None] = {}
         self._names: dict[str, frozenset[str]] = {}
@@ -60,8 +67,8 @@ class Cache:
         """Return the result for a file with this content_hash, if no dependency has changed."""
         self._hashes[os.path.abspath(path)] = content
         try:
-            with open(self._entry_path(path), "rb") as file:
-                entry = from_bytes(file.read())
+            name = self._entry_name(path)
+            entry = from_bytes(read_bytes(self._at(name), _LARGEST_ENTRY), name=name, key=self._key)
             if entry is None or entry.fingerprint != self._fingerprint or entry.content != content:
                 return None
             for folder, names in entry.missing.items():
@@ -70,7 +77,7 @@ class Cache:
             if any(self.hash(dependency) != known for dependency, known in entry.found.items()):
                 return None
             return entry.result()
-        except (OSError, ValueError, TypeError, RecursionError):
+        except (Unreadable, OSError, ValueError, TypeError, RecursionError):
             return None
 
     def put(self, path: str, content: str, result: CachedResult) -> None:
@@ -78,7 +85,9 @@ class Cache:
         if self._is_writable is None:
             self._is_writable = self._prepare()
         if self._is_writable:
-            self._is_writable = _write(self._entry_path(path), to_bytes(self._fingerprint, content, result))
+            name = self._entry_name(path)
+            entry = to_bytes(self._fingerprint, content, result, name=name, key=self._key)
+            self._is_writable = _write(self._at(name), entry)
 
     def hash(self, path: str) -> str | None:
         """Return the content_hash of a file in this run; None if there is no such file."""
@@ -98,10 +107,12 @@ class Cache:
         self._hashes.pop(os.path.abspath(path), None)
         self._names.clear()
 
-    def _entry_path(self, path: str) -> str:
-        # Findings contain paths as written on the command line, so these are part of the key.
-        key = content_hash(f"{os.path.abspath(path)}\0{path}".encode("utf-8", "surrogatepass"))
-        return f"{self._directory}{os.sep}{key}"
+    def _entry_name(self, path: str) -> str:
+        # Findings contain paths as written on the command line, so these are part of the name.
+        return content_hash(f"{os.path.abspath(path)}\0{path}".encode("utf-8", "surrogatepass"))
+
+    def _at(self, name: str) -> str:
+        return f"{self._directory}{os.sep}{name}"
 
     def _listing(self, folder: str) -> frozenset[str]:
         """Return the names in a folder; empty if there is no such folder."""
@@ -113,30 +124,34 @@ class Cache:
         return self._names[folder]
 
     def _prepare(self) -> bool:
-        """Create the folder, and hide it from git; return False if that is impossible."""
-        ignore = f"{self._directory}{os.sep}.gitignore"
+        """Create the folder, and hide it from git; return False if that is impossible.
+
+        A folder with other files is not a cache: git would not see them any more.
+        """
+        ignore = self._at(".gitignore")
         try:
             os.makedirs(self._directory, exist_ok=True)
-        except OSError:
+            if not os.listdir(self._directory):
+                remove_old_projects(self._directory)
+                return _write(ignore, _IGNORE_ALL.encode())
+            return read_bytes(ignore, len(_IGNORE_ALL)) == _IGNORE_ALL.encode()
+        except (OSError, Unreadable):
             return False
-        return os.path.exists(ignore) or _write(ignore, _IGNORE_ALL.encode())
 
 
 def _hash_of_file(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
-            return content_hash(file.read())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    except OSError:
-        return _NOT_A_FILE
+        return content_hash(read_bytes(path))
+    except Unreadable:
+        return _NOT_A_FILE if os.path.exists(path) else None
 
 
 def _write(path: str, data: bytes) -> bool:
     """Write a file atomically; return False if that is impossible."""
     draft = f"{path}.{os.getpid()}-{threading.get_ident()}"
     try:
-        with open(draft, "wb") as file:
+        # A link of this name would lead elsewhere.
+        with open(draft, "xb") as file:
             file.write(data)
         os.replace(draft, path)
     except OSError:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from hashlib import blake2b
+from hmac import compare_digest
 from typing import Any
 
 from shapefix.diagnostics import (
@@ -41,13 +42,14 @@ class CachedResult:
     """The result of an analysis of one file, and its dependencies.
 
     dependencies maps the path of each other file that was read to the hash of its content, or to None if
-    there was no such file.
+    there was no such file. called are the functions of other files that the file calls.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
     failures: tuple[Failure, ...] = ()
     dependencies: Mapping[str, str | None] = field(default_factory=dict)
     unchecked: tuple[Unchecked, ...] = ()
+    called: frozenset[tuple[str, str]] = frozenset()
 
 
 def content_hash(data: bytes) -> str:
@@ -55,22 +57,26 @@ def content_hash(data: bytes) -> str:
     return blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
 
 
-def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
-    """Serialize a result with its fingerprint and content hash."""
+def _signature(payload: bytes, name: str, key: bytes) -> str:
+    """Return the signature of an entry under its name."""
+    return blake2b(name.encode() + b"\n" + payload, digest_size=_DIGEST_SIZE, key=key).hexdigest()
+
+
+def to_bytes(fingerprint: str, content: str, result: CachedResult, *, name: str, key: bytes) -> bytes:
+    """Serialize a result with its fingerprint and content hash, and sign it for the entry of this name."""
     found = {path: known for path, known in result.dependencies.items() if known is not None}
     missing: dict[str, list[str]] = {}
     # Many thousands of paths are missing from few folders: grouped by folder they load ten times faster.
     for path, known in result.dependencies.items():
         if known is None:
-            folder, name = split(path)
-            missing.setdefault(folder, []).append(name)
+            folder, absent = split(path)
+            missing.setdefault(folder, []).append(absent)
     diagnostics = [_from_diagnostic(each) for each in result.diagnostics]
     failures = [[each.path, each.message, each.row, each.column] for each in result.failures]
     unchecked = [[each.path, each.message, each.row, each.column, each.kind] for each in result.unchecked]
-    payload = json.dumps(
-        [fingerprint, content, found, missing, diagnostics, failures, unchecked], separators=(",", ":")
-    ).encode()
-    return content_hash(payload).encode() + b"\n" + payload
+    parts = [fingerprint, content, found, missing, diagnostics, failures, unchecked, sorted(result.called)]
+    payload = json.dumps(parts, separators=(",", ":")).encode()
+    return _signature(payload, name, key).encode() + b"\n" + payload
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ class CacheEntry:
     diagnostics: list[Any]
     failures: list[Any]
     unchecked: list[Any]
+    called: list[Any]
 
     def result(self) -> CachedResult:
         """Return the cached result."""
@@ -95,13 +102,14 @@ class CacheEntry:
             tuple(Failure(*each) for each in self.failures),
             dependencies,
             tuple(Unchecked(*each) for each in self.unchecked),
+            frozenset((path, name) for path, name in self.called),
         )
 
 
-def from_bytes(data: bytes) -> CacheEntry | None:
-    """Read an entry; None if the bytes are damaged."""
-    digest, _, payload = data.partition(b"\n")
-    if digest != content_hash(payload).encode():
+def from_bytes(data: bytes, *, name: str, key: bytes) -> CacheEntry | None:
+    """Read an entry; None if the bytes are damaged, or not signed with this key for this name."""
+    signature, _, payload = data.partition(b"\n")
+    if not compare_digest(signature, _signature(payload, name, key).encode()):
         return None
     return CacheEntry(*json.loads(payload))
 

@@ -1,7 +1,7 @@
 """Settings per file: the command line overrides the nearest configuration."""
 
 # Paths are plain strings here, as in sources.
-# ruff: noqa: PTH100, PTH118, PTH120
+# ruff: noqa: PTH100, PTH120
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shapefix.diagnostics import Applicability, Failure, Fix
+from shapefix.engine.user_cache import project_folder
 from shapefix.rulebook.pages import pages
 from shapefix.sources.configuration import (
     Configuration,
@@ -21,8 +22,6 @@ from shapefix.sources.configuration import (
 from shapefix.sources.discovery import discover
 from shapefix.sources.requirements import Requirements
 from shapefix.sources.selection import RuleRow, Selection, covered, selected
-
-CACHE_FOLDER = ".shapefix_cache"
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,7 @@ class Settings:
         self._rules: dict[str | None, frozenset[str]] = {}
         self._requirements = Requirements()
         self._invalid: dict[str, ConfigurationError | None] = {}
+        self._refused: dict[str, Failure] = {}
 
     @cached_property
     def configurations(self) -> Configurations:
@@ -130,17 +130,31 @@ class Settings:
         return not discover([path], self.configurations, force_exclude=True).files
 
     def cache_dir(self, path: str) -> str | None:
-        """Return the cache folder for a file; None if results are not cached."""
+        """Return the cache folder for a file; None if results are not cached.
+
+        The configuration of a repository may name a folder in it, but not elsewhere.
+        """
         if not self.options.use_cache:
             return None
         if self.options.cache_dir is not None:
             return os.path.abspath(self.options.cache_dir)
         configuration = self.configuration(path)
-        return configuration.cache_dir or os.path.join(configuration.root, CACHE_FOLDER)
+        chosen = configuration.cache_dir
+        if chosen is None:
+            return project_folder(configuration.root)
+        if self.options.config is None and not _is_below(os.path.realpath(chosen), configuration.root):
+            assert configuration.path is not None
+            self._refused[configuration.path] = Failure(
+                configuration.path,
+                f"cache-dir: {_shortened(chosen)!r} is not below the folder of this file; it is not used"
+                " (the option --cache-dir accepts any folder)",
+            )
+            return project_folder(configuration.root)
+        return chosen
 
     def unused(self) -> tuple[Failure, ...]:
-        """Return the unusable files with requirements."""
-        return self._requirements.unused()
+        """Return the unusable settings: folders for the cache, and files with requirements."""
+        return (*self._refused.values(), *self._requirements.unused())
 
     def transformers_version(self, path: str, root: str) -> str | None:
         """Return the version of transformers for a file, such as `4.57`; None for the newest.
@@ -173,6 +187,14 @@ class Settings:
         if self.options.unsafe_fixes is not None:
             return self.options.unsafe_fixes
         return bool(self.configuration(path).unsafe_fixes)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 class _SingleConfiguration(Configurations):

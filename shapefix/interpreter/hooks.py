@@ -81,6 +81,9 @@ call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 compare: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
 """Two values are compared, neither of them a tensor: `x.size(0) == n`."""
 
+open_branch: Hooks[Callable[[Evaluator, cst.If], bool]] = Hooks()
+"""The condition of a branch without `else` is False; returns whether other runs set it to True."""
+
 define_class: Hooks[Callable[[Evaluator, ClassValue], None]] = Hooks()
 """A class of the project is defined; its body has run."""
 

@@ -36,7 +36,8 @@ class Device:
     name is torch's: "cuda:1". symbol is the same object for two devices that are known to be equal. place is
     the code that created something there or moved it; by_default is True for the CPU of code that names no
     device. within is the method of a module, `forward` or `__init__`, in which no device was named, there or
-    where the device was taken from.
+    where the device was taken from. source is the device that the code took this one from, `x.device`;
+    of_weights is True for the result of a layer on the CPU.
     """
 
     kind: DeviceKind
@@ -45,6 +46,8 @@ class Device:
     place: Place | None = None
     within: cst.FunctionDef | None = None
     by_default: bool = False
+    source: Device | None = None
+    of_weights: bool = False
 
     @property
     def may_be_gpu(self) -> bool:
@@ -74,6 +77,7 @@ class LayoutStep:
     the layer that did it. dim is the dimension that a softmax normalizes, None if it is not known, and for
     other operations. detail follows the operation's text. condition is what must hold for the tensor to
     be the one before, in words, empty if that is certain; otherwise it is a copy, with another layout.
+    has_open_rank is True for an operation that takes tensors of more dimensions, too.
     """
 
     __slots__ = (
@@ -82,6 +86,7 @@ class LayoutStep:
         "detail",
         "dim",
         "function",
+        "has_open_rank",
         "layout",
         "op",
         "place",
@@ -107,6 +112,7 @@ class LayoutStep:
         self.dim: int | None = None
         self.detail = ""
         self.condition = ""
+        self.has_open_rank = False
 
     @property
     def text(self) -> str:

@@ -111,7 +111,15 @@ def test_the_cache_folder_can_be_chosen_and_hides_from_git(write: Write, tmp_pat
     write(train=VIEW)
     examined(cache_dir="kept")
     assert (tmp_path / "kept" / ".gitignore").read_text().splitlines()[-1] == "*"
-    assert not (tmp_path / ".shapefix_cache").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "train.py"]
+
+
+def test_the_cache_is_not_in_the_project(write: Write, tmp_path: Path, user_cache: Path) -> None:
+    write(train=VIEW)
+    examined()
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+    (cached,) = {path.name for path in (user_cache / "shapefix").iterdir()} - {"key"}
+    assert cached.startswith(f"{tmp_path.name}-")
 
 
 def test_processes_find_what_one_finds(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,10 +116,11 @@ def test_a_folder_is_checked_alone() -> None:
     assert found("nets/model.py") == [("SF101", "nets/model.py")]
 
 
-def test_repairs_follow_from_importers_and_their_results_are_cached() -> None:
+def test_repairs_follow_from_importers_and_their_results_are_cached(user_cache: Path) -> None:
     write(model=MODEL, train=train("from model import flatten", "flatten"))
     first = session("model.py")
-    assert len(list(Path(".shapefix_cache").iterdir())) == 3
+    (cached,) = (user_cache / "shapefix").glob("*-*")
+    assert len(list(cached.iterdir())) == 3
     (shown,) = first.repair(None)
     assert (shown.new.text, first.findings()) == (MODEL.replace("x.view", "x.reshape"), ())
     assert found("model.py") == [("SF101", "model.py")]

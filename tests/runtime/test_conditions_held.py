@@ -60,7 +60,8 @@ def test_the_cache_keeps_a_condition(predicate: Predicate) -> None:
     finding = Finding(
         "SF101", "view", Severity.ERROR, "", Span("a.py", 1, 1, 1, 2), condition=Condition("T > 1", predicate)
     )
-    entry = from_bytes(to_bytes("", "", CachedResult((finding,))))
+    data = to_bytes("", "", CachedResult((finding,)), name="", key=b"key")
+    entry = from_bytes(data, name="", key=b"key")
     assert entry is not None
     assert entry.result().diagnostics == (finding,)
 

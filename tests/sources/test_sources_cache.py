@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes
 from shapefix.sources.project import PathProbes, Project
 
 Tree = Callable[..., Path]
+
+KEY = b"k" * 32
 
 # A file name that is not UTF-8 reaches Python as such characters.
 TEXT = st.text(
@@ -80,7 +83,13 @@ DIAGNOSTIC = st.builds(
 )
 FAILURE = st.builds(Failure, TEXT, TEXT, st.none() | NUMBER, st.none() | NUMBER)
 PATH = st.tuples(st.sampled_from(["", "/", "/a/", "/a/b/"]), TEXT).map("".join)
-RESULT = st.builds(CachedResult, some(DIAGNOSTIC), some(FAILURE), st.dictionaries(PATH, MAYBE, max_size=4))
+RESULT = st.builds(
+    CachedResult,
+    some(DIAGNOSTIC),
+    some(FAILURE),
+    st.dictionaries(PATH, MAYBE, max_size=4),
+    called=st.frozensets(st.tuples(PATH, TEXT), max_size=3),
+)
 
 A_RESULT = CachedResult(
     (Diagnostic("SF101", "view", Severity.ERROR, "merges", Span("a.py", 1, 2, 3, 4)),),
@@ -90,7 +99,7 @@ A_RESULT = CachedResult(
 
 @given(RESULT, TEXT, TEXT)
 def test_results_come_back_as_they_were(result: CachedResult, mark: str, content: str) -> None:
-    entry = from_bytes(to_bytes(mark, content, result))
+    entry = from_bytes(to_bytes(mark, content, result, name="n", key=KEY), name="n", key=KEY)
     assert entry is not None
     assert (entry.fingerprint, entry.content) == (mark, content)
     assert entry.result() == result
@@ -100,11 +109,11 @@ def test_results_come_back_as_they_were(result: CachedResult, mark: str, content
 
 @given(RESULT, st.data())
 def test_a_damaged_entry_is_no_entry(result: CachedResult, data: st.DataObject) -> None:
-    whole = to_bytes("f", "c", result)
+    whole = to_bytes("f", "c", result, name="n", key=KEY)
     at = data.draw(st.integers(0, len(whole) - 1))
-    assert from_bytes(whole[:at]) is None
+    assert from_bytes(whole[:at], name="n", key=KEY) is None
     flipped = bytes([whole[at] ^ data.draw(st.integers(1, 255))])
-    assert from_bytes(whole[:at] + flipped + whole[at + 1 :]) is None
+    assert from_bytes(whole[:at] + flipped + whole[at + 1 :], name="n", key=KEY) is None
 
 
 @pytest.fixture
@@ -115,12 +124,12 @@ def root(tmp_path: Path) -> Path:
 
 
 def keep(root: Path, result: CachedResult, mark: str = "f") -> None:
-    Cache(f"{root}/.cache", mark).put(f"{root}/a.py", content_hash((root / "a.py").read_bytes()), result)
+    Cache(f"{root}/.cache", mark, KEY).put(f"{root}/a.py", content_hash((root / "a.py").read_bytes()), result)
 
 
 def kept(root: Path, mark: str = "f") -> CachedResult | None:
     """What a later run gets for a.py."""
-    return Cache(f"{root}/.cache", mark).get(f"{root}/a.py", content_hash((root / "a.py").read_bytes()))
+    return Cache(f"{root}/.cache", mark, KEY).get(f"{root}/a.py", content_hash((root / "a.py").read_bytes()))
 
 
 def test_a_result_is_kept_for_the_next_run(root: Path) -> None:
@@ -139,7 +148,7 @@ def test_another_content_or_fingerprint_is_another_result(root: Path) -> None:
 
 
 def test_a_dependency_that_changes_or_vanishes_counts(root: Path) -> None:
-    dependencies = Cache(f"{root}/.cache", "f").dependencies([f"{root}/b.py"], [])
+    dependencies = Cache(f"{root}/.cache", "f", KEY).dependencies([f"{root}/b.py"], [])
     keep(root, CachedResult(dependencies=dependencies))
     assert kept(root) is not None
     original = (root / "b.py").read_bytes()
@@ -170,7 +179,7 @@ def test_a_module_that_appears_before_the_one_that_was_found_counts(root: Path) 
     (root / "sub" / "run.py").touch()
     probes = PathProbes()
     assert Project(str(root)).locate("b", f"{root}/sub/run.py", probes) == f"{root}/b.py"
-    cache = Cache(f"{root}/.cache", "f")
+    cache = Cache(f"{root}/.cache", "f", KEY)
     keep(root, CachedResult(dependencies=cache.dependencies(probes.found, probes.missing)))
     assert kept(root) is not None
     (root / "sub" / "b.py").touch()
@@ -178,7 +187,7 @@ def test_a_module_that_appears_before_the_one_that_was_found_counts(root: Path) 
 
 
 def test_a_dependency_is_read_once_in_a_run_and_again_after_it_was_written(root: Path) -> None:
-    cache = Cache(f"{root}/.cache", "f")
+    cache = Cache(f"{root}/.cache", "f", KEY)
     path = f"{root}/b.py"
     before = cache.hash(path)
     (root / "b.py").write_text("changed")
@@ -192,7 +201,7 @@ def test_results_with_paths_written_in_another_way_are_others(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(root)
-    cache = Cache(".cache", "f")
+    cache = Cache(".cache", "f", KEY)
     cache.put("a.py", "c", A_RESULT)
     assert cache.get("a.py", "c") == A_RESULT
     assert cache.get(f"{root}/a.py", "c") is None
@@ -205,6 +214,15 @@ def test_git_does_not_see_the_cache(root: Path) -> None:
         ["git", "-C", str(root), "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
     )
     assert status.stdout.splitlines() == ["?? a.py", "?? b.py"]
+
+
+def signed(payload: bytes, name: str, key: bytes = KEY) -> bytes:
+    """Write an entry by hand."""
+    return (
+        blake2b(name.encode() + b"\n" + payload, digest_size=16, key=key).hexdigest().encode()
+        + b"\n"
+        + payload
+    )
 
 
 def entries(root: Path) -> list[Path]:
@@ -230,18 +248,18 @@ def test_an_entry_of_the_wrong_form_is_none(root: Path) -> None:
     (entry,) = entries(root)
     content = content_hash((root / "a.py").read_bytes())
     payload = json.dumps(["f", content, {}, {}, [["SF101"]], []]).encode()
-    entry.write_bytes(content_hash(payload).encode() + b"\n" + payload)
+    entry.write_bytes(signed(payload, entry.name))
     assert kept(root) is None
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(root: Path, unprivileged: Path) -> None:
     (unprivileged / "a.py").touch()
     (unprivileged / "shut").mkdir(mode=0o555)
-    cache = Cache(f"{unprivileged}/shut/cache", "f")
+    cache = Cache(f"{unprivileged}/shut/cache", "f", KEY)
     cache.put("a.py", "c", A_RESULT)
     assert cache.get("a.py", "c") is None
     (unprivileged / "file").touch()
-    Cache(f"{unprivileged}/file", "f").put("a.py", "c", A_RESULT)
+    Cache(f"{unprivileged}/file", "f", KEY).put("a.py", "c", A_RESULT)
     assert list((unprivileged / "shut").iterdir()) == []
 
 
@@ -249,7 +267,7 @@ def _work(root: str, seed: int) -> None:
     chosen = random.Random(seed)
     for _ in range(150):
         number = chosen.randrange(5)
-        cache = Cache(f"{root}/.cache", "f")
+        cache = Cache(f"{root}/.cache", "f", KEY)
         result = cache.get(f"{root}/{number}.py", "c")
         assert result is None or {each.path for each in result.failures} == {f"{number}"}
         cache.put(f"{root}/{number}.py", "c", CachedResult((), (Failure(f"{number}", "x" * 50_000),)))
@@ -266,7 +284,7 @@ def test_processes_side_by_side_do_not_spoil_it(root: Path) -> None:
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert len(entries(root)) == 5
     for path in entries(root):
-        assert from_bytes(path.read_bytes()) is not None
+        assert from_bytes(path.read_bytes(), name=path.name, key=KEY) is not None
 
 
 def test_the_fingerprint_follows_settings_and_the_sources_of_shapefix(

@@ -35,6 +35,8 @@ from shapefix.tensors.ops import Op
 def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
         return
+    if event.cpu.source is not None and _is_apart_itself(event.cpu.source, context):
+        return
     where = _text(event.other, event.place)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
@@ -47,7 +49,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         condition=_on_a_gpu(event.other),
         evidence=[
             *call_trace(event),
-            *_came(event.cpu, "on the CPU since this line"),
+            *_came(event.cpu, _since(event.cpu)),
             *_came(event.other, f"{_how(event.other)} {_text(event.other)} here"),
             *(Evidence(each.place.span, "result unused here") for each in lost),
             Evidence(event.place.span, f"combined here: {reason}", Role.FAILURE),
@@ -56,6 +58,18 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         follows=Cause("SF601", lost[0].place.span) if lost else _created_alone(event, rule),
         habit=_mistake(event),
     )
+
+
+def _is_apart_itself(source: Device, context: CheckContext) -> bool:
+    """Whether the tensor whose device another one took over is itself used with one on a GPU."""
+    return any(
+        isinstance(each, DeviceMismatch) and each.cpu.source is None and each.cpu.place is source.place
+        for each in context.events
+    )
+
+
+def _since(device: Device) -> str:
+    return "its weights are created on the CPU here" if device.of_weights else "on the CPU since this line"
 
 
 def _on_a_gpu(device: Device) -> Condition | None:
@@ -184,11 +198,12 @@ def _mistake(event: DeviceMismatch) -> str:
 
 def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     where = device_code(event.other)
-    if event.here is None:
-        yield Fix(Applicability.DISPLAY, f"move the layer to {_text(event.other)}, too", ())
+    if event.here is None or event.cpu.of_weights:
+        what = "layer" if event.here is None else "model"
+        yield Fix(Applicability.DISPLAY, f"move the {what} to {_text(event.other)}, too", ())
         return
     made = event.cpu.place
-    if where is None or event.other.place is None or made is None:
+    if where is None or event.other.place is None or made is None or event.cpu.source is not None:
         return
     code, there = event.other.place.module.code(where), event.other.place
     if event.cpu.by_default and is_creation(made.node) and _is_known(where, there, made):

@@ -10,23 +10,29 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Module, Place, children, nodes, path_to
 
 _WRAPPERS = frozenset({"enumerate", "tqdm", "iter", "track"})
+_COLLECTIONS = frozenset({"list", "tuple"})
 _BOUNDS = (cst.Equal, cst.LessThan, cst.LessThanEqual)
 
 
 def takes_first(place: Place) -> bool:
     """Check for an iteration ending before the last batch: `next(iter(loader))`, or a loop with a `break`.
 
-    place is the code iterating over the loader. A loader with a single batch has that one only.
+    place is the code iterating over the loader. A loader with a single batch has that one only. Of a list of
+    all batches, the code may use the first ones, unless a loop goes through it.
     """
     path = path_to(place.module.tree, place.node)
     if not path:
         return False
     node = path[-1]
+    is_collected = _is_collection(node)
     for parent in reversed(path[:-1]):
         if isinstance(parent, cst.Arg):
             continue
         if isinstance(parent, cst.Call) and _name(parent) in _WRAPPERS:
             node = parent
+            continue
+        if _is_collection(parent):
+            node, is_collected = parent, True
             continue
         if isinstance(parent, cst.Call):
             # `islice(loader, 3)` may reach the last batch, `islice(loader, 1)` does not.
@@ -34,9 +40,11 @@ def takes_first(place: Place) -> bool:
         if isinstance(parent, cst.For) and parent.iter is node:
             return _stops(parent)
         if isinstance(parent, cst.Assign) and parent.value is node:
+            if is_collected:
+                return True
             return _is_iterator(node) and _is_drawn_outside_loops(place.module, parent, path)
-        return False
-    return False
+        break
+    return is_collected
 
 
 def is_first_pass(ev: Evaluator) -> bool:
@@ -53,6 +61,10 @@ def is_first_pass(ev: Evaluator) -> bool:
 def _name(call: cst.Call) -> str:
     node = call.func
     return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")
+
+
+def _is_collection(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Call) and _name(node) in _COLLECTIONS
 
 
 def _is_one(call: cst.Call) -> bool:

@@ -326,4 +326,7 @@ def change_in_place(call: Call, tensor: TensorValue) -> Value:
         seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None
         call.ev.journal.write(tensor, "layout", seen.layout if isinstance(seen, TensorValue) else None)
         tensor.clear_sizes()
+        if isinstance(seen, TensorValue) and seen.layout is None:
+            # Of an unknown rank, only the result has the new sizes: the call may be in a branch.
+            return seen
     return tensor

@@ -11,7 +11,7 @@ from shapefix.interpreter.values import Constant, Integer, Value, as_size
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import ListedNumber
+from shapefix.tensors.symbols import DrawnNumber, ListedNumber
 
 KEPT = frozenset(
     {
@@ -76,11 +76,12 @@ def full_of(made: TensorValue, value: Value | None) -> TensorValue:
 
 def _range_of(number: Size) -> ValueRange:
     """Range of tensors of this number; with an arbitrary number from a list, that of the whole list."""
-    symbols = [symbol for symbol in number.symbols if isinstance(symbol, ListedNumber)]
+    symbols = [symbol for symbol in number.symbols if isinstance(symbol, (ListedNumber, DrawnNumber))]
     if len(symbols) != 1:
         return ValueRange(number, number)
     (listed,) = symbols
-    ends = [substitute(number, {listed: end}) for end in (listed.smallest, listed.largest)]
+    smallest = listed.smallest if isinstance(listed, ListedNumber) else listed.least
+    ends = [substitute(number, {listed: end}) for end in (smallest, listed.largest)]
     if ends[0].value is None or ends[1].value is None or number.terms.keys() - {(), (listed,)}:
         return ValueRange(number, number)
     least, most = sorted(ends, key=lambda end: end.value or 0)
