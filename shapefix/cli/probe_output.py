@@ -125,7 +125,7 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
 
 
 def _reach(run: ProbeRun) -> str:
-    """How far a run came that was cut short."""
+    """The reach of a run, if it was cut short."""
     if not run.cut_short:
         return ""
     steps = run.observed.steps

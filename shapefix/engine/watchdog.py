@@ -1,4 +1,4 @@
-"""Last resort of bounded work: stop the analysis of a file that takes too much time or memory.
+"""Last resort of bounded work: end an analysis after too much time or memory.
 
 Analyses bound their own work by counting it, so that results do not depend on the machine. This clock ends
 the ones that no count has foreseen.
@@ -28,14 +28,14 @@ _GRACE_MEGABYTES = 30
 
 
 class Resource(Enum):
-    """Resource that ran out, as it is reported."""
+    """Exhausted resource, in the words of the report."""
 
     TIME = "time"
     MEMORY = "memory"
 
 
 class OutOfBudget(BaseException):
-    """The analysis of a file takes too much; not an Exception, so that no handler on the way swallows it."""
+    """The analysis of a file takes too much; not an Exception: no handler on the way may swallow it."""
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(f"out of {resource.value}")
@@ -54,7 +54,7 @@ class Watchdog:
 
     @contextmanager
     def stopping_after(self, seconds: float) -> Iterator[None]:
-        """Raise OutOfBudget in the block as soon as the file has taken this CPU time, or too much memory."""
+        """Raise OutOfBudget in the block once the file has taken this CPU time, or too much memory."""
         if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -82,12 +82,12 @@ class Watchdog:
 
 
 def _user_seconds() -> float:
-    """CPU time of this process without the system's part, which depends on what else the machine does."""
+    """CPU time of this process, without the system's part: that depends on the load of the machine."""
     return os.times().user
 
 
 def _resident_megabytes() -> float:
-    """Memory of this process now; its peak where the system does not say."""
+    """Memory of this process now, or its peak if the system has no better figure."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except OSError:

@@ -35,13 +35,13 @@ from shapefix.interpreter.values import (
     unfollowed,
 )
 
-_WITH_PARAMETERS = (FunctionValue, BoundMethod, ClassValue, InstanceValue, Imported)
-"""Values with parameters that the project states."""
 CONTAINERS = (TupleValue, ListValue, DictValue)
 CELLS_A_STEP = 4
 """How many values in a container take a library function as long as one step."""
 FEW_CELLS = 100
 """Containers of up to this number of values are never too large."""
+_WITH_PARAMETERS = (FunctionValue, BoundMethod, ClassValue, InstanceValue, Imported)
+"""Values with parameters that the project states."""
 
 
 @dataclass(eq=False, slots=True)

@@ -26,10 +26,10 @@ def lineage(cls: ClassValue) -> Iterator[Value]:
 
 
 def _linearized(cls: Value, above: set[int], known: dict[int, tuple[Value, ...]]) -> tuple[Value, ...]:
-    """Class and its bases in their order; above are the classes that it is a base of, by id.
+    """Class and its bases in their order.
 
-    Classes in a circle have no bases here. known has the orders found so far: a base of many classes is
-    looked at once.
+    above are the ids of classes derived from it: those in a circle have no bases here. known has the orders
+    found so far: a base of many classes is looked at once.
     """
     if not isinstance(cls, ClassValue):
         return (cls,)
@@ -48,7 +48,7 @@ def _linearized(cls: Value, above: set[int], known: dict[int, tuple[Value, ...]]
 
 
 def _merged(orders: Sequence[Sequence[Value]]) -> list[Value] | None:
-    """One order of all classes that agrees with each of these (C3); None without one."""
+    """C3 merge of several orders of classes; None if they disagree."""
     open_orders = [deque(order) for order in orders if order]
     inside = Counter(_identity(each) for order in open_orders for each in islice(order, 1, None))
     merged: list[Value] = []

@@ -18,7 +18,8 @@ from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.journal import UNCHANGED, Changes
-from shapefix.interpreter.large_literals import name_in, value_of
+from shapefix.interpreter.large_literals import name_in
+from shapefix.interpreter.literal_values import value_of
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound

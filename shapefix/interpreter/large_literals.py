@@ -12,9 +12,6 @@ from typing import Literal
 
 import libcst as cst
 
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.values import NONE, NUMBER, TEXT, Integer, Unknown, Value
-from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED
 
 LEAST_CHARACTERS = 20_000
@@ -78,7 +75,7 @@ _UNKNOWN = LeafSummary("unknown")
 
 @dataclass(slots=True)
 class _Open:
-    """Open bracket: what its literal holds so far, and the large literals inside of it."""
+    """Open bracket: its literal so far, and the large literals inside of it."""
 
     bracket: str
     start: int
@@ -138,33 +135,6 @@ def name_in(node: cst.Tuple | cst.List | cst.Set | cst.Dict) -> str:
         if type(value) is cst.Name and value.value.startswith("__large_literal_"):
             return value.value
     return ""
-
-
-def value_of(summary: Summary) -> Value:
-    """Value of a literal with this summary."""
-    if isinstance(summary, LeafSummary):
-        return _leaf_value(summary)
-    if summary.bracket == "{:":
-        return DictValue({}, closed=False)
-    if summary.items is not None and summary.bracket != "{":
-        items = tuple(map(value_of, summary.items))
-        return TupleValue(items) if summary.bracket == "(" else ListValue(items)
-    element = None if summary.element is None else value_of(summary.element)
-    length = None if summary.length is None or summary.bracket == "{" else Size.of(summary.length)
-    return ListValue(None, element, length)
-
-
-def _leaf_value(leaf: LeafSummary) -> Value:
-    match leaf.kind:
-        case "int":
-            return Integer(Size.symbol("n", least=min(leaf.least, 1)))
-        case "float" | "number":
-            return NUMBER
-        case "text":
-            return TEXT
-        case "none":
-            return NONE
-    return Unknown()
 
 
 def _may_have_large_literals(text: str) -> bool:

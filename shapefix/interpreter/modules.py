@@ -6,16 +6,14 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from shapefix.diagnostics import Span
 from shapefix.interpreter.joined_lines import on_one_line
-
-if TYPE_CHECKING:
-    from shapefix.interpreter.large_literals import RowSummary
+from shapefix.interpreter.large_literals import RowSummary
 
 NO_LITERALS: Mapping[str, RowSummary] = {}
 Node = TypeVar("Node", bound=cst.CSTNode)

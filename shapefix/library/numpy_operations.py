@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from shapefix.interpreter.calls import Arguments, Call, call_library
@@ -48,7 +48,7 @@ def promoted(one: str | None, other: str | None) -> str | None:
 
 
 def _with_number(dtype: str | None, number: Value) -> str | None:
-    """Dtype of an operation on an array and a number of Python, which only decides about the kind."""
+    """Dtype of an operation on an array and a number of Python: it only decides about the kind."""
     if isinstance(number, Integer) or (isinstance(number, Constant) and type(number.value) is int):
         return "int64" if dtype == "bool" else dtype
     if isinstance(number, Constant) and type(number.value) is float:
@@ -74,11 +74,11 @@ def _elementwise(call: Call, one: Value | None, other: Value | None, name: str) 
             # Before numpy 2, a scalar did not decide about the dtype.
             dtype = None
         layout = _broadcast(left.layout, right.layout)
-        both = (left, right)
+        both = [left, right]
     elif left is not None and _is_number(other) and other is not None:
-        dtype, layout, both = _with_number(left.dtype, other), left.layout, (left,)
+        dtype, layout, both = _with_number(left.dtype, other), left.layout, [left]
     elif right is not None and _is_number(one) and one is not None:
-        dtype, layout, both = _with_number(right.dtype, one), right.layout, (right,)
+        dtype, layout, both = _with_number(right.dtype, one), right.layout, [right]
     else:
         return Unknown()
     if name in _COMPARISONS:
@@ -135,7 +135,7 @@ def binary(call: Call) -> Value:
     *(f"numpy.{name}" for name in ("abs", "square", "negative", "nan_to_num", "sign")),
 )
 def of_each(call: Call) -> Value:
-    """Function of each element: whole numbers become float64, except where the result is whole, too."""
+    """Function of each element: whole numbers become float64 unless the result is whole, too."""
     return _of_each(call) or Unknown()
 
 
@@ -164,7 +164,7 @@ def _of_each(call: Call) -> Value | None:
 @method(ARRAY, "clip", "round")
 @function("numpy.clip", "numpy.round")
 def limited(call: Call) -> Value:
-    """Array of the same sizes; its dtype only stays for bounds that are numbers of its kind."""
+    """Array of the same sizes; its dtype only stays for bounds of its kind."""
     values = [*call.arguments.positional, *call.arguments.keywords.values()]
     held = as_array(call.receiver if call.receiver is not None else values.pop(0) if values else None)
     if held is None or not all(map(_is_number, values)):
@@ -238,7 +238,7 @@ def joined(call: Call) -> Value:
     return new_array(call, _joined_layout(call, parts, given.number("axis")), dtype, parts[0])
 
 
-def _first(values: dict[str, Value]) -> str:
+def _first(values: Mapping[str, Value]) -> str:
     return next(iter(values), "")
 
 
@@ -289,8 +289,8 @@ def product(call: Call) -> Value:
     values = list(call.arguments.positional)
     if call.receiver is not None:
         values.insert(0, call.receiver)
-    held = [as_array(value) for value in values]
-    if len(held) != 2 or held[0] is None or held[1] is None or call.arguments.keywords:
+    held = [each for each in map(as_array, values) if each is not None]
+    if len(values) != 2 or len(held) != 2 or call.arguments.keywords:
         return Unknown()
     one, other = held
     layout = None

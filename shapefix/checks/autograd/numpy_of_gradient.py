@@ -1,4 +1,4 @@
-"""SF905: a conversion to NumPy of a tensor that requires a gradient."""
+"""SF905: a conversion to NumPy of a tensor with a gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SF520: weights of classes that a cross entropy rejects: too few, too many, or float64."""
+"""SF520: weights of classes rejected by a cross entropy: too few, too many, or float64."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _created(event: LossComputed) -> Iterator[Evidence]:
 
 
 def _as_float(event: LossComputed) -> list[Fix]:
-    """Return the fix to convert the weights to float32 where the loss gets them."""
+    """Return the fix to convert the weights to float32 at the creation of the loss."""
     place = event.layer.place if isinstance(event.layer, LibraryObject) else event.place
     node = place.node if place is not None else None
     if place is None or not isinstance(node, cst.Call):

@@ -16,7 +16,6 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject
 
 _WEIGHTED = ("CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "BCELoss", "BCEWithLogitsLoss", "MultiMarginLoss")
-_WEIGHTED += ("MultiLabelSoftMarginLoss",)
 """Losses with a tensor of weights as an argument of the class."""
 _AMBIGUOUS = ExpectedError("RuntimeError", "Boolean value of Tensor with more than one value is ambiguous")
 

@@ -59,7 +59,7 @@ def _code(event: LossComputed) -> str:
 
 
 def _fixes(event: LossComputed, scores: TensorValue, target: object) -> Iterator[Fix]:
-    """Yield the fix to use binary cross entropy, whose target has the sizes of the scores."""
+    """Yield the fix to use binary cross entropy, with a target of the sizes of the scores."""
     twin = _TWINS[event.function]
     edit = _renamed(event, twin)
     fits = (

@@ -1,4 +1,4 @@
-"""Code that tests whether a tensor requires a gradient."""
+"""Tests for tensors with gradients in the checked code."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from shapefix.domains.checkpoints import Checkpoints
 from shapefix.domains.devices import OF_MODULE, ModuleDevice, named_device, placed
 from shapefix.domains.gradients import Gradients, require_grad
 from shapefix.domains.modes import EvaluationRecorded
@@ -232,7 +233,6 @@ def register(call: Call) -> Value:
 
 @method(
     MODULE,
-    "state_dict",
     "get_submodule",
     "get_parameter",
     "register_full_backward_hook",
@@ -242,8 +242,16 @@ def unknown(call: Call) -> Value:
     return Unknown(call.name.rpartition(".")[2])
 
 
+@function("torch.compile")
+def compiled(call: Call) -> Value:
+    """Return the module itself, and record the call: the names in its state have a prefix."""
+    made = wrapped(call)
+    if isinstance(made, (InstanceValue, LibraryObject)):
+        call.ev.state[Checkpoints].compiled.add(call.place.node)
+    return made
+
+
 @function(
-    "torch.compile",
     "torch.jit.script",
     "torch.nn.utils.weight_norm",
     "torch.nn.utils.spectral_norm",
@@ -258,17 +266,17 @@ def wrapped(call: Call) -> Value:
     return given or Unknown()
 
 
-_DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
-declare(_DISTRIBUTED, MODULE)
+DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
+declare(DISTRIBUTED, MODULE)
 
 
-@function(_DISTRIBUTED, "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+@function(DISTRIBUTED, "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 def distributed(call: Call) -> Value:
     module = call.value(0, "module") or Unknown("module")
-    return LibraryObject(_DISTRIBUTED, {"module": module}, call.place, {"module": module})
+    return LibraryObject(DISTRIBUTED, {"module": module}, call.place, {"module": module})
 
 
-@method(_DISTRIBUTED, "forward")
+@method(DISTRIBUTED, "forward")
 def forward_of_wrapped(call: Call) -> Value:
     """Call the wrapped module with the same arguments, sent to its device before."""
     module = call.receiver.fields.get("module") if isinstance(call.receiver, LibraryObject) else None

@@ -1,4 +1,4 @@
-"""Conversions of tensors to NumPy: rejected for a tensor that requires a gradient.
+"""Conversions of tensors to NumPy: rejected for a tensor with a gradient.
 
 The lists were executed with torch 2.13 and numpy 2; tests repeat it.
 """
@@ -73,7 +73,7 @@ def _note_method(call: Call) -> None:
 
 @call_outside
 def _note_function(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
-    """Report a function of NumPy that gets a tensor with a gradient, or a list of such tensors."""
+    """Report a function of NumPy with a tensor with a gradient as argument, or a list of such tensors."""
     if name not in OF_LISTS or not isinstance(node, cst.Call) or not arguments.positional:
         return
     if not node.args or node.args[0].star or node.args[0].keyword is not None:

@@ -124,7 +124,7 @@ class ExtraBatches:
 
 
 def row_count(batch: Any) -> int | None:
-    """The rows of a batch: the size in dimension 0 that all of its tensors share."""
+    """The rows of a batch: the size of all its tensors in dimension 0, if equal."""
     values = [batch] if hasattr(batch, "shape") else batch
     if isinstance(values, Mapping):
         values = list(values.values())

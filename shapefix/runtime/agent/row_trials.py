@@ -1,4 +1,4 @@
-"""Trials of a model in a forked copy of the process, to see what its output depends on.
+"""Trials of a model in a forked copy of the process: the dependencies of its output.
 
 The first call of a model in a training step is repeated in evaluation mode, with other rows around one that
 stays, and with other parameters where the step gave no gradient. The script's own process is not changed: no
@@ -38,7 +38,7 @@ _MODELS, _CUT = 2, 5
 
 @dataclass
 class _Call:
-    """The first training call of a model; operations are those that made its outputs.
+    """The first training call of a model; operations are those of its outputs.
 
     used is the number of the first output that the loss depends on.
     """
@@ -241,7 +241,7 @@ class _Recorder:
         self.seen: list[tuple[str, str, Any, Any]] = []
 
     def out(self, args: Any, kwargs: Any) -> torch.Tensor | None:
-        """The output that the loss depends on."""
+        """The output used by the loss."""
         handles = [
             module.register_forward_hook(self._record, with_kwargs=True)
             for module in self._call.model.modules()
@@ -261,11 +261,13 @@ class _Recorder:
             first = next(_tensors([args, kwargs]), None)
             result = next(_tensors(out), None)
             kept = [None if each is None else each.detach().clone() for each in (first, result)]
-            self.seen.append((self._call.names.get(id(module), ""), type(module).__name__, *kept))
+            self.seen.append(
+                (self._call.names.get(id(module)) or "", type(module).__name__, kept[0], kept[1])
+            )
 
 
 def _blame(first: _Recorder, other: _Recorder, rows: int) -> MixedRows:
-    """The first module whose last row of the output changes with other rows of the input."""
+    """The first module with another last row of its output for other rows of its input."""
     before = ""
     for (name, kind, given, out), (_, _, given_too, out_too) in zip(first.seen, other.seen, strict=False):
         if out is None or out_too is None or given is None:
@@ -308,7 +310,7 @@ def _is_constant(call: _Call, out: torch.Tensor) -> bool:
 
 
 def _cut(call: _Call, out: torch.Tensor, missing: set[int], ran: set[int]) -> Iterator[str]:
-    """The modules without a gradient whose parameters change the output all the same."""
+    """The modules without a gradient, but with an effect on the output."""
     owners = {
         name: module
         for name, module in call.model.named_modules()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,6 +51,7 @@ class TrainingWatcher:
         self._call_sites = call_sites
         self._steps: dict[int, int] = {}
         self._graphs = LossGraphs()
+        self.before_backward: Callable[[], None] = lambda: None
 
     def install(self) -> None:
         """Watch from now on."""
@@ -70,6 +72,7 @@ class TrainingWatcher:
             exceptions.flush()
             loss = args[0] if args else kwargs.get("tensors")
             self._backward(loss, frames.site(caller))
+            self.before_backward()
             self._modules.sums.clear()
             call_site = self._call_sites.enter(caller)
             session.depth += 1

@@ -132,7 +132,7 @@ def _relevant(observed: Observations) -> Iterator[RaisedException]:
 
 
 def _extra_batch(failure: RaisedException, observed: Observations) -> tuple[Evidence, ...]:
-    """The loader of the extra batch in which an exception was raised."""
+    """The loader of the extra batch of an exception."""
     extra = failure.extra_batch
     if extra is None or extra["which"] == "next":
         return ()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from shapefix.runtime.findings import missing_loss, ragged_rows
+from shapefix.runtime.findings.error_catalog import rule_of_failure
 from shapefix.runtime.findings.exception_report import (
     Explanation,
     call_text,
@@ -30,7 +31,10 @@ def explanation(failure: RaisedException, observed: Observations) -> Explanation
             found = explain(failure, observed)
             if found is not None:
                 return found
-    return None
+    code = rule_of_failure(failure)
+    if code is None:
+        return None
+    return Explanation(code, exception_text(failure), failure.stack[0], measurements(failure))
 
 
 def _on(pattern: str) -> Callable[[Explain], Explain]:

@@ -46,7 +46,14 @@ from .script import (
     StartLine,
     StopLine,
 )
-from .tensors import Batch1ViewLine, DeviceCopyLine, Float64PromotionLine, LayoutCopyLine, OuterBroadcastLine
+from .tensors import (
+    Batch1ViewLine,
+    DeviceCopyLine,
+    Float64PromotionLine,
+    LayoutCopyLine,
+    OuterBroadcastLine,
+    SavedTensorWrittenLine,
+)
 from .training import (
     BackwardLine,
     GradientsLine,
@@ -115,6 +122,7 @@ __all__ = [
     "ProcessesRequestedLine",
     "RowTrialLine",
     "SampledRowsLine",
+    "SavedTensorWrittenLine",
     "ScoreFacts",
     "ScriptLine",
     "SignatureUse",
@@ -167,6 +175,7 @@ Line = (
     | OuterBroadcastLine
     | Float64PromotionLine
     | Batch1ViewLine
+    | SavedTensorWrittenLine
     | DeviceCopyLine
     | LayoutCopyLine
     | CollectiveLine

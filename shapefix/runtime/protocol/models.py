@@ -58,7 +58,7 @@ class ForwardSignatureLine(TypedDict):
 
 
 class MixedRows(TypedDict):
-    """Where a model mixes the samples of a batch: in a module, or in code between two modules.
+    """The place of a mix of the samples of a batch: in a module, or in code between two modules.
 
     size is that of the module's input.
     """
@@ -72,7 +72,7 @@ class MixedRows(TypedDict):
 
 
 class RowTrialLine(TypedDict):
-    """What the output of a model depends on, in evaluation mode.
+    """The dependencies of a model's output, in evaluation mode.
 
     mixed is where the output for a sample changes with the other samples; constant says that all samples have
     the same output; cut are the modules whose parameters change the output, but get no gradient. rows is the

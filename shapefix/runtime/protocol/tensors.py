@@ -59,3 +59,18 @@ class LayoutCopyLine(TypedDict):
     module: ModuleName
     called_at: UserPlace | None
     function: str
+
+
+class SavedTensorWrittenLine(TypedDict):
+    """A write into a tensor after it was saved for its gradient; module is the running one at the save.
+
+    versions are those of the tensor at the save and at backward.
+    """
+
+    kind: Literal["saved_tensor_written"]
+    size: list[int]
+    versions: list[int]
+    function: str
+    module: str | None
+    saved_at: UserPlace | None
+    written_at: UserPlace | None

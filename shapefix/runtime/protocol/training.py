@@ -27,7 +27,7 @@ class TargetFacts(TypedDict):
 
 
 class ScoreFacts(TypedDict):
-    """The scores of a loss: the activation that made them, if known, and its dimension.
+    """The scores of a loss: their activation, if known, and its dimension.
 
     class_dim is the dimension of the classes; sums_to_one says that the scores are probabilities by value;
     total is the least logarithm of the sum of exponentials over the classes, 0 for log-probabilities.
@@ -137,7 +137,7 @@ class OrphanedParameters(TypedDict):
 
 
 class UnregisteredParametersLine(TypedDict):
-    """The parameters with a gradient that neither a model nor an optimizer has.
+    """The parameters with a gradient, but without a model and an optimizer.
 
     holder is the attribute of a module with the layers or parameters, if found, and holder_type its type.
     """

@@ -12,7 +12,7 @@ _LOSSES, _NODES = 8, 50_000
 
 
 class LossGraphs:
-    """The operations and parameters that the losses of one session come from."""
+    """The operations and parameters in the graphs of one session's losses."""
 
     def __init__(self) -> None:
         self.operations: set[int] = set()

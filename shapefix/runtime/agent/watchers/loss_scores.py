@@ -1,4 +1,4 @@
-"""The scores that a loss gets: the activation that made them, and whether they are probabilities."""
+"""The scores of a loss: their activation, and whether they are probabilities."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def score_facts(name: str, args: Any, kwargs: Any, with_values: bool) -> ScoreFa
 
 
 def _activation(scores: torch.Tensor) -> tuple[str | None, int | None]:
-    """The activation that made a tensor, and the dimension of a softmax directly before it.
+    """The activation of a tensor, and the dimension of a softmax directly before it.
 
     Views are followed, and operations after a logarithm, such as a scale: the result is not raw scores.
     """
@@ -75,7 +75,7 @@ def _activation(scores: torch.Tensor) -> tuple[str | None, int | None]:
 
 
 def _signed(number: int) -> int:
-    """A negative number that torch shows as an unsigned one."""
+    """Convert an unsigned number of torch's graph into the negative one."""
     return number - (1 << 64) if number >= 1 << 63 else number
 
 

@@ -98,7 +98,7 @@ class OptimizerWatcher:
         )
 
     def unregistered(self, roots: list[Any], parameters: dict[int, Any]) -> UnregisteredParametersLine | None:
-        """The parameters of losses that neither a living model nor an optimizer has, if any."""
+        """The parameters of losses without a model and without an optimizer, if any."""
         known = {id(each) for each in self.parameters()}
         covered_numel = sum({id(each): each.numel() for each in self.parameters()}.values())
         registered = {id(each) for root in roots for each in root.parameters()}
@@ -169,7 +169,7 @@ class OptimizerWatcher:
 
 
 def _holder(roots: list[Any], parts: list[Any]) -> tuple[str | None, str | None]:
-    """The attribute of a module that has the parts in a list, a dictionary or a tuple, and its type."""
+    """The attribute of a module with the parts in a list, a dictionary or a tuple, and its type."""
     wanted = {id(each) for each in parts}
     for root in roots:
         for module in root.modules():

@@ -1,4 +1,4 @@
-"""Outputs of a model that depend on other samples, on no input, or on untrained parameters."""
+"""Outputs of a model dependent on other samples, on no input, or on untrained parameters."""
 
 from __future__ import annotations
 
