@@ -81,7 +81,7 @@ def _is_uniform(tensor: TensorValue) -> bool:
 
 
 def _is_squeezed(event: Viewed, want: list[Size]) -> bool:
-    """Whether the code squeezes the result: a moved dimension is 1 there, which moves no elements."""
+    """Whether the code squeezes the result: a moved dimension of size 1 moves no elements."""
     around = enclosing(event.place.module, event.call)
     if any(size.value == 1 for size in want):
         return False
@@ -152,7 +152,7 @@ def _of_split(event: Viewed, context: CheckContext, rule: Rule, split: tuple[int
 
 
 def _split_last(event: Viewed, split: tuple[int, int], swap: str) -> Edit | None:
-    """Return the edit to split the last dimension, and to transpose then; None for other forms of the call."""
+    """Return the edit to split the last dimension, and to transpose then; None for other calls."""
     call, module = event.call, event.place.module
     if event.free or not isinstance(call, cst.Call) or len(call.args) != len(event.target):
         return None
