@@ -16,6 +16,9 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
+_FIRST = 4
+"""Number of sizes that a tensor of unknown rank keeps through a layer."""
+
 
 @layer("Identity")
 def identity(call: Call, given: BoundArguments) -> Value:
@@ -36,7 +39,14 @@ def linear(call: Call, given: BoundArguments) -> Value:
     elif tensor is not None and expected is not None:
         last_size_is(tensor, expected)
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
+    made = result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
+    if layout is None and tensor is not None and expected is not None:
+        for dim in range(_FIRST):
+            size = tensor.known_size(dim)
+            if size is not None and same(size, expected) is False:
+                # It is not the last one, and so stays.
+                made.set_size(dim, size)
+    return made
 
 
 def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int = 0) -> None:
