@@ -85,7 +85,7 @@ class ExtraBatches:
         session = self._session
         name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
         fits = time.monotonic() - self._since < _COSTLY
-        return session.takes_extra_batches and fits and name not in _LIBRARIES
+        return session.takes_extra_batches and not session.overfits and fits and name not in _LIBRARIES
 
     def _begin(self, which: Any, batch: Any, skipped: int) -> None:
         self._running = True
