@@ -125,7 +125,7 @@ class LoaderIterator:
             raise
         self._session.depth -= 1
         self._session.active_passes += 1
-        self._extra = ExtraBatches(self._session, loader, self._batches, state.id)
+        self._extra = ExtraBatches(self._session, loader, self._batches, state.id, state.created_at)
 
     def __iter__(self) -> LoaderIterator:
         return self

@@ -89,6 +89,7 @@ class RowTrials:
         self._done = True
         if not hasattr(os, "fork") or torch.cuda.is_initialized():
             return
+        start = time.monotonic()
         lacking = {id(each) for each in missing}
         for call in calls:
             rows = self._rows(call)
@@ -115,6 +116,8 @@ class RowTrials:
                     constructed_at=self._constructions.site_of(call.model),
                 )
             )
+
+        self._session.own_seconds += time.monotonic() - start
 
     def _rows(self, call: _Call) -> int | None:
         """The samples of a call, if they are sure to be in dimension 0: those of a batch or a loss."""

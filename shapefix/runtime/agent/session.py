@@ -50,7 +50,9 @@ class Session:
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running.
     loop_truncated says that a loop of the script was ended early; later exceptions may come from that.
     takes_extra_batches says that the script may get batches after the wanted steps; extra_batch is the kind
-    of the running one, extra_batches their number. overfits says that all steps get the first batch.
+    of the running one, extra_batches their number. extra_places are those
+    of their loaders. own_seconds is the time of the probe's own trials. overfits says that all steps get the
+    first batch.
     batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
@@ -70,6 +72,8 @@ class Session:
     overfits: bool = False
     extra_batch: str | None = None
     extra_batches: int = 0
+    extra_places: set[str] = field(default_factory=set)
+    own_seconds: float = 0.0
     batch_rows: int | None = None
     loss_rows: int | None = None
     loop_truncated: bool = False
