@@ -149,8 +149,7 @@ class ModuleCalls:
             if number:
                 self._parents.pop()
         if number:
-            if torch.is_grad_enabled():
-                self.trials.ran(module)
+            self.trials.ran(module)
             self._call_sites.returned(call_site)
             self._call_sites.forward_returned(module)
             seconds = time.perf_counter() - start
