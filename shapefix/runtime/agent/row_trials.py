@@ -266,7 +266,9 @@ class _Recorder:
             first = next(_tensors([args, kwargs]), None)
             result = next(_tensors(out), None)
             kept = [None if each is None else each.detach().clone() for each in (first, result)]
-            self.seen.append((self._call.names.get(id(module), ""), type(module).__name__, *kept))
+            self.seen.append(
+                (self._call.names.get(id(module)) or "", type(module).__name__, kept[0], kept[1])
+            )
 
 
 def _blame(first: _Recorder, other: _Recorder, rows: int) -> MixedRows:

@@ -137,7 +137,8 @@ _on_operands(
     r"Expected all tensors to be on the same device|should be either on .* or on the same device", "SF602"
 )
 _on_operands(r"does not have a padding token", "SF305")
-_on_operands(r"element 0 of tensors does not require grad", "SF803")
+_on_operands(r"element 0 of tensors does not require grad", "SF904")
+_on_operands(r"Can't call numpy\(\) on Tensor that requires grad", "SF905")
 
 
 @_on(r"input batch_size|[Tt]arget size|target expected|Expected target size|out of bounds|1D target")

@@ -83,7 +83,7 @@ class InplaceWrites:
                 )
 
 
-class _WriteMode(TorchDispatchMode):
+class _WriteMode(TorchDispatchMode):  # type: ignore[misc]
     """Passes each written tensor to a function, with the name of the operation."""
 
     def __init__(self, write: Callable[[Any, str], None]) -> None:
