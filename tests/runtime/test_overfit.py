@@ -45,7 +45,7 @@ def test_a_model_that_learns_one_batch(tmp_path: Path, monkeypatch: pytest.Monke
     assert ran.found == []
     (line,) = ran.run.observed.of(OverfitLine)
     assert (line["steps"], line["same_input"], line["unchanged"]) == (30, True, [])
-    losses = [each["value"] for each in ran.run.observed.of(BackwardLine)]
+    losses = [each["value"] or 0.0 for each in ran.run.observed.of(BackwardLine)]
     assert len(losses) == 30
     assert losses == sorted(losses, reverse=True)
     assert " in 30 steps on one batch" in ran.text
