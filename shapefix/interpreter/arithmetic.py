@@ -10,7 +10,14 @@ import libcst as cst
 
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_library
-from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import (
+    Contents,
+    DictValue,
+    ListValue,
+    TupleValue,
+    cells,
+    elements,
+)
 from shapefix.interpreter.dictionaries import merged
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_contents, without_length
@@ -87,6 +94,8 @@ NAMES: dict[type, str] = {
 _ARITHMETIC = frozenset((*SIZES, cst.Divide, cst.Power))
 LONGEST = 10_000
 """Maximum length of a folded constant: `"-" * 10**9` occurs in tests."""
+MOST_REPEATED = 20_000
+"""Maximum number of values in a repeated list, `[[1] * 128] * 64`, whose items are known one by one."""
 MOST_BITS = 64
 """Maximum number of bits of a folded int; sizes and indices of tensors need fewer."""
 HIGHEST_DEGREE = 16
@@ -222,6 +231,9 @@ def _sequences(kind: type, left: Value, right: Value, place: Place) -> Value:
         repeated, times = (left, right) if isinstance(left, (TupleValue, ListValue)) else (right, left)
         items = elements(repeated)
         if items is not None and isinstance(times, Constant) and isinstance(times.value, int):
+            if isinstance(repeated, ListValue) and cells(items) * times.value > MOST_REPEATED:
+                element = without_length(repeated.contents).element
+                return ListValue(None, element, Size.of(len(items) * times.value))
             if len(items) * times.value <= LONGEST:
                 return _like(repeated, items * times.value)
         elif isinstance(repeated, ListValue) and isinstance(times, (Constant, Integer, Unknown)):

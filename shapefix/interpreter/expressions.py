@@ -18,6 +18,8 @@ from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.journal import UNCHANGED, Changes
+from shapefix.interpreter.large_literals import name_in
+from shapefix.interpreter.literal_values import value_of
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
@@ -110,6 +112,9 @@ def subscript(ev: Evaluator, node: cst.Subscript) -> Value:
 
 @expression(cst.Tuple, cst.List, cst.Set)
 def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
+    literals = ev.frame.module.literals
+    if literals and name_in(node) in literals:
+        return value_of(literals[name_in(node)])
     items: list[Value] | None = []
     element: Value | None = None
     for entry in node.elements:

@@ -13,7 +13,9 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from shapefix.diagnostics import Span
 from shapefix.interpreter.joined_lines import on_one_line
+from shapefix.interpreter.large_literals import RowSummary
 
+NO_LITERALS: Mapping[str, RowSummary] = {}
 Node = TypeVar("Node", bound=cst.CSTNode)
 Result = TypeVar("Result")
 Statement = cst.BaseStatement | cst.BaseSmallStatement
@@ -23,7 +25,16 @@ _GLOBAL = re.compile(r"\bglobal\s+(\w+(?:\s*,\s*\w+)*)")
 class Module:
     """One source file: its tree, and facts of the tree computed on demand."""
 
-    def __init__(self, path: str, name: str, text: str, tree: cst.Module) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        text: str,
+        tree: cst.Module,
+        literals: Mapping[str, RowSummary] = NO_LITERALS,
+    ) -> None:
+        """literals are the large literals of the text by their names in the tree."""
+        self.literals = literals
         self.path = path
         self.name = name
         self.text = text

@@ -215,9 +215,9 @@ def test_a_signature_is_that_of_numpy(name: str) -> None:
 @pytest.mark.parametrize(
     ("made", "wanted"),
     [
-        ("np.zeros((4, 6, 3))", "(3, 4, 6)"),
-        ("np.zeros((4, 6, 3))", "(6, 4, 3)"),
-        ("np.ones((2, 3, 4))", "(2, 4, 3)"),
+        ("np.zeros((4, 6, 3)).astype('float32')", "(3, 4, 6)"),
+        ("np.zeros((4, 6, 3)).astype('float32')", "(6, 4, 3)"),
+        ("np.ones((2, 3, 4)).astype('float32')", "(2, 4, 3)"),
     ],
 )
 def test_the_permutation_of_an_array_has_the_sizes_asked_for(made: str, wanted: str, check: Check) -> None:
@@ -234,3 +234,20 @@ def test_the_permutation_of_an_array_has_the_sizes_asked_for(made: str, wanted: 
 def test_random_numbers_are_read_in_any_order(check: Check) -> None:
     code = "import numpy as np\nimport torch\n\nnoise = np.random.normal(0, 1, (4, 6, 3)).reshape(3, 4, 6)\n"
     assert not check(code, {"SF103"})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.linspace(np.zeros((3, 2)), np.ones((3, 2)), 4)",
+        "np.linspace(*np.mgrid[-1:3:3j, -1:4:2j], 4)",
+        "np.linspace(0, np.ones(2), num=4)",
+        "np.random.normal(np.zeros((3, 2)), 1)[None]",
+        "np.random.uniform(low=np.zeros((3, 2)), high=1)[None]",
+        "np.random.randint(np.zeros((3, 2)), 5)[None]",
+    ],
+)
+def test_functions_of_arrays_keep_their_dimensions(made: str, check: Check) -> None:
+    code = f"import numpy as np\nimport torch\n\nx = torch.tensor({made})\nprint(x.shape[0], x[0, 0].shape)\n"
+    exec(code, {})
+    assert not check(code)

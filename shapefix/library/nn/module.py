@@ -14,6 +14,7 @@ from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, elements
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.refused_calls import note_refused, refuses_method
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
@@ -106,11 +107,17 @@ def set_requires_grad(call: Call) -> Value:
     asked = call.constant(0, "requires_grad", True)
     for module in modules_in(receiver):
         set_trained(call, module, asked if isinstance(asked, bool) else None)
-        for tensor in module.fields.values():
-            if isinstance(tensor, TensorValue) and tensor in call.ev.state[Gradients].leaves:
-                if tensor.own or isinstance(module, LibraryObject):
-                    require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
+        for tensor in own_leaves(call.ev, module):
+            require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
     return receiver
+
+
+def own_leaves(ev: Evaluator, module: InstanceValue | LibraryObject) -> Iterator[TensorValue]:
+    """Parameters of the module itself, as far as the code created or read them."""
+    for tensor in module.fields.values():
+        if isinstance(tensor, TensorValue) and tensor in ev.state[Gradients].leaves:
+            if tensor.own or isinstance(module, LibraryObject):
+                yield tensor
 
 
 _CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}

@@ -91,7 +91,7 @@ def grow(call: Call) -> Value:
     items = owner.items
     if name == "append":
         _note_kept(call, added)
-    if name == "append" and items is not None:
+    if name == "append" and items is not None and len(items) < LONGEST:
         set_contents(call.ev, owner, Contents((*items, added)))
         return NONE
     more = elements(added)
