@@ -133,10 +133,10 @@ def numpy_dtype(value: Value | None) -> str | None:
     return None
 
 
-def _array(call: Call, sizes: list[Size] | None, dtype: str | None, op: Op = Op.NUMPY_CREATION) -> Value:
+def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
     layout = None if sizes is None else contiguous(sizes)
     given = arguments_of_numpy(call)
-    return new_array(call, _ordered(given, layout) if "order" in given.values else layout, dtype, op=op)
+    return new_array(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
 
 
 def array_like(call: Call, held: TensorValue, dtype: str | None) -> Value:
@@ -145,18 +145,13 @@ def array_like(call: Call, held: TensorValue, dtype: str | None) -> Value:
 
 
 def new_array(
-    call: Call,
-    layout: Layout | None,
-    dtype: str | None,
-    before: TensorValue | None = None,
-    op: Op = Op.NUMPY_CREATION,
+    call: Call, layout: Layout | None, dtype: str | None, before: TensorValue | None = None
 ) -> Value:
     """Create an array of this layout; before is the source array."""
     if dtype is None and layout is None:
         return Unknown()
-    made = as_result(
-        call, layout, op if before is None else Op.NUMPY_CONVERSION, dtype=dtype, device=ASKED_CPU
-    )
+    op = Op.NUMPY_CREATION if before is None else Op.NUMPY_CONVERSION
+    made = as_result(call, layout, op, dtype=dtype, device=ASKED_CPU)
     if made.origin is not None and before is not None:
         made.origin.source = before.origin
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
@@ -203,8 +198,7 @@ def drawn_by_generator(call: Call) -> Value:
     if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
         return Unknown()
     default = "int64" if call.name.endswith("integers") else "float64"
-    dtype = _dtype(given, default) if "dtype" in given.values else default
-    return _array(call, given.shape("size"), dtype)
+    return _array(call, given.shape("size"), _dtype(given, default) if "dtype" in given.values else default)
 
 
 def _are_numbers(given: BoundArguments, *names: str) -> bool:
@@ -272,6 +266,9 @@ def arange(call: Call) -> Value:
 @function("numpy.linspace")
 def linspace(call: Call) -> Value:
     given = arguments_of_numpy(call)
+    if not all(is_number(given.value(name)) for name in ("start", "stop")):
+        # Arrays as bounds give an array with their dimensions, too.
+        return Unknown()
     return _array(call, given.shape("num"), _dtype(given, "float64"))
 
 

@@ -93,4 +93,13 @@ def _is_constructed(config: LibraryObject) -> bool:
 
 
 def _is_stated(node: cst.CSTNode | None) -> bool:
-    return isinstance(node, cst.Call) and not any(given.star for given in node.args)
+    """Check for a call with all of its arguments in the code, and without a pad token."""
+    return isinstance(node, cst.Call) and not any(
+        given.star
+        or (given.keyword is not None and given.keyword.value == "pad_token_id" and not _is_none(given))
+        for given in node.args
+    )
+
+
+def _is_none(given: cst.Arg) -> bool:
+    return isinstance(given.value, cst.Name) and given.value.value == "None"
