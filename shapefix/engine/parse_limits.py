@@ -13,7 +13,7 @@ MOST_TOKENS = 75_000
 """Words, numbers and operators outside of large literals. A tree takes about 3 kB for each of them."""
 DEEPEST_BRACKETS = 200
 """Python's own tokenizer accepts no more."""
-LONGEST_CHAIN = 1_500
+LONGEST_CHAIN = 1_000
 """Operators that nest in one another (`a + b + …`, `a.b.c…`, `not not …`); libcst overflows the C stack at
 some four thousand, and needs time quadratic in their number."""
 
