@@ -201,7 +201,7 @@ _MESSAGE_LENGTH = 200
 """Characters shown of the message of an internal error."""
 
 
-def _internal(path: str, what: str, error: Exception) -> Failure:
+def _internal(path: str, what: str, error: BaseException) -> Failure:
     """Describe an exception of shapefix's own by its type, its first line and the raising code."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     first, *more = str(error).splitlines() or [""]

@@ -60,8 +60,8 @@ def check_parse_limits(source: SourceText) -> None:
         tokens = sum(1 for _ in _WORD_OR_OPERATOR.finditer(condensed(text)[0]))
         if tokens > MOST_TOKENS:
             raise Unreadable(
-                f"is too large to be analyzed ({tokens:,} words and operators; the limit is {MOST_TOKENS:,}); "
-                "exclude it if it is generated"
+                f"is too large to be analyzed ({tokens:,} words and operators; "
+                f"the limit is {MOST_TOKENS:,}); exclude it if it is generated"
             )
 
 
