@@ -46,7 +46,8 @@ class Collated(Event):
     consumer is its class. sample is any one of the samples. collator is the object or function that puts them
     together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
     batch is the result, Unknown if a library's collator raises. loss is how a trainer's model uses it, as
-    in ModelCalled; single is True for batches of one sample.
+    in ModelCalled; single is True for batches of one sample. none are the `return` statements of
+    `__getitem__` without a sample, and the function if its end is reached without one.
     """
 
     consumer: str
@@ -56,6 +57,7 @@ class Collated(Event):
     batch: Value
     loss: str = ""
     single: bool = False
+    none: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,7 @@ from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_values
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, nodes
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device
 from shapefix.interpreter.values import (
     Constant,
@@ -148,7 +148,8 @@ def placed(ev: Evaluator, device: Device | None, place: Place) -> Device | None:
     """Device of a value created or moved by the code at place."""
     if device is None:
         return None
-    return replace(device, place=place, by_default=False)
+    source = None if device.place is None else device.source or device
+    return replace(device, place=place, by_default=False, source=source)
 
 
 def by_default(ev: Evaluator, place: Place) -> Device | None:
@@ -255,6 +256,25 @@ def _keep_apart(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.
         return
     if not value.own and is_same_device(value.device, OF_MODULE):
         ev.journal.write(value, "device", None)
+
+
+@hooks.open_branch
+def _is_switch(ev: Evaluator, node: cst.If) -> bool:
+    """Check for a constant of a file, `USE_GPU = False`, that switches all moves to a GPU."""
+    name = node.test.value if isinstance(node.test, cst.Name) else ""
+    if not name or (name in ev.frame.scope.names and ev.frame.function is not None):
+        return False
+    return all(_is_move(part) for part in node.body.body)
+
+
+def _is_move(statement: cst.CSTNode) -> bool:
+    """Whether a statement moves a value, or names the device of moves."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    return any(
+        isinstance(part, cst.Attribute) and part.attr.value in ("to", "cuda", "device")
+        for part in nodes(statement)
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,7 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.modules import children, target_names
+from shapefix.interpreter.modules import children, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Constant, Unknown, Value
 
@@ -194,11 +194,8 @@ def _uses(node: cst.CSTNode, name: str) -> Iterator[bool]:
 
 
 def _names(node: cst.CSTNode) -> Iterator[str]:
-    """Yield all names in an expression."""
-    if isinstance(node, cst.Name):
-        yield node.value
-    for child in children(node):
-        yield from _names(child)
+    """Return all names in an expression."""
+    return (each.value for each in nodes(node) if isinstance(each, cst.Name))
 
 
 def _backwards(ev: Evaluator, loop: Loop) -> Iterator[Backward]:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import listened_to
-from shapefix.checks.rules import findings
+from shapefix.checks.rules import RULES, findings
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.shared_operands import with_shared_operands
@@ -19,10 +19,12 @@ from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity
 from shapefix.engine.demos import demo_mismatches, training_script
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
-from shapefix.engine.unchecked import unchecked_places
+from shapefix.engine.unchecked import stopped_in, unchecked_places
+from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, OutOfBudget, Resource, Watchdog
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.program import run_program
+from shapefix.rulebook.pages import Raises
 from shapefix.sources.gpu_use import GpuUse
 from shapefix.sources.project import PathProbes, Project
 from shapefix.sources.relevance import training_functions
@@ -43,7 +45,8 @@ class AnalysisResult:
     probes are the files and missing paths that the result depends on, besides the file itself. bounded counts
     the calls that were not followed because a limit was reached. reveals has one entry for each time that a
     `reveal(x)` is reached; answers are the same values as they are reported, one for each place. A result
-    that is not cacheable depends on all files of the project.
+    that is not cacheable depends on all files of the project, or on the time that the analysis took. called
+    are the functions of other files that the run calls, by path and qualified name.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -54,6 +57,7 @@ class AnalysisResult:
     answers: tuple[Diagnostic, ...] = ()
     unchecked: tuple[Unchecked, ...] = ()
     cacheable: bool = True
+    called: frozenset[tuple[str, str]] = frozenset()
 
 
 class FileAnalyzer:
@@ -81,9 +85,14 @@ class FileAnalyzer:
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:
         """Run the file at path (absolute) and check the run against the rules. Errors become a Failure."""
         files = self._modules.files()
+        watchdog = Watchdog()
         try:
             with deep_recursion():
-                return self._analyze(path, source, files)
+                return self._analyze(path, source, files, watchdog)
+        except OutOfBudget as stop:
+            return AnalysisResult(
+                probes=files.probes, unchecked=(stopped_in(path, stop.resource.value),), cacheable=False
+            )
         except (cst.ParserSyntaxError, RecursionError) as error:
             return AnalysisResult(failures=(parse_failure(source, error),), probes=files.probes)
         except Exception as error:
@@ -91,20 +100,33 @@ class FileAnalyzer:
         finally:
             files.release()
 
-    def _analyze(self, path: str, source: SourceText, files: ProjectFiles) -> AnalysisResult:
+    def _analyze(
+        self, path: str, source: SourceText, files: ProjectFiles, watchdog: Watchdog
+    ) -> AnalysisResult:
         module = self._modules.module(source)
         files.add(module)
         listened = listened_to(self._rules)
         ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, listened)
         ev.oldest_versions = self._oldest
+        stopped: Resource | None = None
         try:
-            run_program(ev, module, UNCALLED_STEPS, training_functions(source.text))
-            return self._result(path, source, ev, files.probes)
+            try:
+                with watchdog.stopping_after(RUN_SECONDS):
+                    run_program(ev, module, UNCALLED_STEPS, training_functions(source.text))
+            except OutOfBudget as stop:
+                stopped = stop.resource
+            with watchdog.stopping_after(FILE_SECONDS):
+                return self._result(path, source, ev, files.probes, stopped)
         finally:
             ev.close()
 
-    def _result(self, path: str, source: SourceText, ev: Evaluator, probes: PathProbes) -> AnalysisResult:
-        """Check the events of a run against every rule."""
+    def _result(
+        self, path: str, source: SourceText, ev: Evaluator, probes: PathProbes, stopped: Resource | None
+    ) -> AnalysisResult:
+        """Check the events of a run against every rule.
+
+        After a run that was stopped, the code may do what no event says: only errors at their own place hold.
+        """
         is_cacheable = True
 
         def uses_gpu() -> bool:
@@ -132,8 +154,13 @@ class FileAnalyzer:
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
+            if stopped is not None and RULES[code].page.raises is not Raises.HERE:
+                continue
             try:
                 diagnostics += findings(run, frozenset({code}))
+            except OutOfBudget as stop:
+                stopped = stop.resource
+                break
             except Exception as error:
                 failures.append(_internal(path, f"rule {code}", error))
         return AnalysisResult(
@@ -143,8 +170,9 @@ class FileAnalyzer:
             ev.bounded,
             tuple(_reveals(run)),
             tuple(_answers(run)),
-            tuple(unchecked_places(path, ev)),
-            is_cacheable,
+            tuple(unchecked_places(path, ev, stopped.value if stopped is not None else "")),
+            is_cacheable and stopped is None,
+            frozenset(each for each in ev.entered_files if each[0] != path),
         )
 
 

@@ -18,10 +18,22 @@ LIMIT = "limit"
 _LONGEST_CODE = 40
 
 
-def unchecked_places(path: str, ev: Evaluator) -> Iterator[Unchecked]:
-    """Yield the unchecked places in a run of the file at path, each cause once."""
+def stopped_in(path: str, resource: str) -> Unchecked:
+    """Say that the analysis of the file at path ran out of a resource: time or memory."""
+    return Unchecked(
+        path, f"the limit of analysis ({resource}) was reached; not everything was checked", kind=LIMIT
+    )
+
+
+def unchecked_places(path: str, ev: Evaluator, stopped: str = "") -> Iterator[Unchecked]:
+    """Yield the unchecked places in a run of the file at path, each cause once.
+
+    stopped is the resource that the analysis ran out of.
+    """
     yield from _lost(ev.events)
-    if ev.bounded:
+    if stopped:
+        yield stopped_in(path, stopped)
+    elif ev.bounded:
         calls = f"{ev.bounded} call{'' if ev.bounded == 1 else 's'}"
         message = f"the limit of analysis was reached; {calls} not followed"
         yield (

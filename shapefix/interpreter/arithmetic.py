@@ -9,8 +9,15 @@ from typing import Any
 import libcst as cst
 
 from shapefix.interpreter import hooks
-from shapefix.interpreter.calls import Arguments, call_library
-from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.calls import Arguments, Call, call_library
+from shapefix.interpreter.containers import (
+    Contents,
+    DictValue,
+    ListValue,
+    TupleValue,
+    cells,
+    elements,
+)
 from shapefix.interpreter.dictionaries import merged
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_contents, without_length
@@ -24,6 +31,7 @@ from shapefix.interpreter.values import (
     TEXT,
     Constant,
     Integer,
+    LibraryObject,
     Number,
     Text,
     Unknown,
@@ -86,6 +94,8 @@ NAMES: dict[type, str] = {
 _ARITHMETIC = frozenset((*SIZES, cst.Divide, cst.Power))
 LONGEST = 10_000
 """Maximum length of a folded constant: `"-" * 10**9` occurs in tests."""
+MOST_REPEATED = 20_000
+"""Maximum number of values in a repeated list, `[[1] * 128] * 64`, whose items are known one by one."""
 MOST_BITS = 64
 """Maximum number of bits of a folded int; sizes and indices of tensors need fewer."""
 HIGHEST_DEGREE = 16
@@ -112,6 +122,9 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
         return call_library(ev, name, Arguments([left, right]), node)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _fold(kind, left.value, right.value)
+    made = by_method(ev, kind, left, right, node)
+    if made is not None:
+        return made
     if isinstance(left, DictValue) and kind is cst.BitOr:
         return merged(ev, left, right)
     if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
@@ -127,6 +140,18 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
     if isinstance(left, (Unknown, Constant)) and isinstance(right, (Unknown, Constant)):
         return _symbolic(kind, left, right)
     return Unknown()
+
+
+def by_method(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTNode) -> Value | None:
+    """Result of an operator of a library's class: `__add__` of the left operand, `__radd__` of the right."""
+    for owner, other, prefix in ((left, right, ""), (right, left, "r")):
+        if isinstance(owner, LibraryObject):
+            name = f"__{prefix}{NAMES[kind]}__"
+            method = ev.library.method(owner.kind, name)
+            if method is not None:
+                arguments = Arguments([other])
+                return method(Call(ev, f"{owner.kind}.{name}", ev.place(node), arguments, owner))
+    return None
 
 
 def _is_number(value: Value) -> bool:
@@ -206,6 +231,9 @@ def _sequences(kind: type, left: Value, right: Value, place: Place) -> Value:
         repeated, times = (left, right) if isinstance(left, (TupleValue, ListValue)) else (right, left)
         items = elements(repeated)
         if items is not None and isinstance(times, Constant) and isinstance(times.value, int):
+            if isinstance(repeated, ListValue) and cells(items) * times.value > MOST_REPEATED:
+                element = without_length(repeated.contents).element
+                return ListValue(None, element, Size.of(len(items) * times.value))
             if len(items) * times.value <= LONGEST:
                 return _like(repeated, items * times.value)
         elif isinstance(repeated, ListValue) and isinstance(times, (Constant, Integer, Unknown)):
@@ -232,6 +260,10 @@ def negate(ev: Evaluator, kind: type, value: Value, node: cst.CSTNode) -> Value:
     """Evaluate -value, +value or ~value."""
     if concerns_tensors(value, value):
         return call_library(ev, "operator.neg", Arguments([value]), node)
+    if isinstance(value, LibraryObject) and kind is cst.Minus:
+        method = ev.library.method(value.kind, "__neg__")
+        if method is not None:
+            return method(Call(ev, f"{value.kind}.__neg__", ev.place(node), Arguments(), value))
     if isinstance(value, Constant):
         try:
             match kind.__name__:

@@ -13,6 +13,7 @@ from shapefix.interpreter.expected_errors import expects_raise, fails_without_ex
 from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
+from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
@@ -24,11 +25,13 @@ _ANY = frozenset({"builtins.Exception", "builtins.BaseException"})
 
 @statement(cst.If)
 def branch(ev: Evaluator, node: cst.If) -> Flow:
-    known = truth(ev.evaluate(node.test))
+    tested = ev.evaluate(node.test)
+    known = truth(tested)
     if known is True:
         return ev.run(node.body)
+    note_compared(ev, node.test, tested)
     orelse = node.orelse
-    if known is False:
+    if known is False and (orelse is not None or not any(hook(ev, node) for hook in hooks.open_branch)):
         return _otherwise(ev, orelse)
     ev.frame.tests.append(node.test)
     try:

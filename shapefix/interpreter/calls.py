@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, member, outside_bases
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import MOST_CELLS, DictValue, ListValue, TupleValue, cells, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.expected_errors import skip_expected
@@ -17,7 +17,7 @@ from shapefix.interpreter.functions import invalidate, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
 from shapefix.interpreter.records import Field, bound_fields, fields_of_record, is_named_tuple
-from shapefix.interpreter.refused_calls import is_refused
+from shapefix.interpreter.refused_calls import is_refused, note_refused
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.values import (
     NONE,
@@ -34,6 +34,14 @@ from shapefix.interpreter.values import (
     Value,
     unfollowed,
 )
+
+CONTAINERS = (TupleValue, ListValue, DictValue)
+CELLS_A_STEP = 4
+"""How many values in a container take a library function as long as one step."""
+FEW_CELLS = 100
+"""Containers of up to this number of values are never too large."""
+_WITH_PARAMETERS = (FunctionValue, BoundMethod, ClassValue, InstanceValue, Imported)
+"""Values with parameters that the project states."""
 
 
 @dataclass(eq=False, slots=True)
@@ -103,23 +111,18 @@ def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
     arguments = evaluate_arguments(ev, node)
     if isinstance(function, (Unknown, Reference)):
         skip_expected(ev, node)
-    elif isinstance(function, (FunctionValue, ClassValue, Imported)) and _refuses(
-        ev, function, arguments, node
-    ):
+    elif isinstance(function, _WITH_PARAMETERS) and _refuses(ev, function, arguments, node):
         return Unknown()
     return call_value(ev, function, arguments, node)
 
 
 def _refuses(ev: Evaluator, function: Value, arguments: Arguments, node: cst.Call) -> bool:
-    """Note a call with a certain TypeError: the rest of the block is dead."""
-    if any(argument.star for argument in node.args) or ev.frame.scope.comprehension:
-        return False
-    if isinstance(ev.function, cst.Lambda):
+    """Check for a call with a TypeError, which is not followed."""
+    if any(argument.star for argument in node.args):
         return False
     if not is_refused(resolved(ev, function), arguments.positional, arguments.keywords):
         return False
-    ev.refused = True
-    ev.refusals += 1
+    note_refused(ev, node, function.receiver if isinstance(function, BoundMethod) else function)
     return True
 
 
@@ -177,6 +180,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         method = ev.library.method(function.kind, "__call__")
         if method is not None:
             name = f"{function.kind}.__call__"
+            _limit_size(ev, arguments, node)
             value = method(Call(ev, name, ev.place(node), arguments, function))
             if ev.notes_operations:
                 _note_operation(ev, name, arguments, node, function, value)
@@ -242,6 +246,7 @@ def call_library(
         if ev.library.is_class(name):
             return LibraryObject(name, dict(arguments.keywords), ev.place(node))
         return unfollowed(ev.place(node))
+    _limit_size(ev, arguments, node)
     arguments.positional[:] = [resolved_deep(ev, value) for value in arguments.positional]
     arguments.keywords.update((key, resolved_deep(ev, value)) for key, value in arguments.keywords.items())
     call = Call(ev, name, ev.place(node), arguments, receiver)
@@ -255,6 +260,25 @@ def call_library(
     if isinstance(node, cst.Call):
         ev.last_call = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
     return value
+
+
+def _limit_size(ev: Evaluator, arguments: Arguments, node: cst.CSTNode) -> None:
+    """Count the values in containers as work; too many of them are not passed on, but forgotten."""
+    for position, value in enumerate(arguments.positional):
+        if isinstance(value, CONTAINERS) and _is_too_large(ev, value, node):
+            arguments.positional[position] = Unknown()
+    for name, value in arguments.keywords.items():
+        if isinstance(value, CONTAINERS) and _is_too_large(ev, value, node):
+            arguments.keywords[name] = Unknown()
+
+
+def _is_too_large(ev: Evaluator, value: Value, node: cst.CSTNode) -> bool:
+    size = cells((value,))
+    ev.steps += size // CELLS_A_STEP
+    if size > MOST_CELLS or (size > FEW_CELLS and ev.steps > ev.allowance):
+        ev.reach_limit(node)
+        return True
+    return False
 
 
 def _note_operation(

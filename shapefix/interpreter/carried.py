@@ -14,7 +14,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
-from shapefix.interpreter.modules import children, dotted_name
+from shapefix.interpreter.modules import children, dotted_name, nodes
 from shapefix.interpreter.per_item_sizes import rebound
 from shapefix.interpreter.stability import has_new_sizes, is_stable
 from shapefix.interpreter.tensor_values import Storage, TensorValue
@@ -398,14 +398,7 @@ def _targets(target: cst.CSTNode) -> Iterator[str]:
 
 def _every_name(node: cst.CSTNode) -> frozenset[str]:
     """Names in a function and in its inner functions, parameters and attributes among them."""
-    found: set[str] = set()
-    pending = [node]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, cst.Name):
-            found.add(each.value)
-        pending += children(each)
-    return frozenset(found)
+    return frozenset(each.value for each in nodes(node) if isinstance(each, cst.Name))
 
 
 def _reads(node: cst.CSTNode) -> set[str]:

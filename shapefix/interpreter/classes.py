@@ -2,43 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import libcst as cst
 
 from shapefix.interpreter.values import ClassValue, Constant, InstanceValue, Reference, Unknown, Value
 
-DEEPEST = 20
+DEEPEST = 100
 """Maximum depth of bases that are followed."""
 
 
 def lineage(cls: ClassValue) -> Iterator[Value]:
-    """Class and its bases, nearest first; ClassValue in the project, Reference or Unknown outside.
+    """Class and its bases in the order of Python's method resolution, nearest first.
 
-    A base that several others share comes after all of them, as in Python's own order.
+    A base is a ClassValue in the project, a Reference or Unknown outside.
     """
     if cls.ancestors is None:
-        found = list(_with_bases(cls, ()))
-        cls.ancestors = tuple(
-            base
-            for position, base in enumerate(found)
-            if position and not any(_is_same(base, later) for later in found[position + 1 :])
-        )
+        cls.ancestors = _linearized(cls, set(), {})[1:]
     yield cls
     yield from cls.ancestors
 
 
-def _with_bases(cls: Value, above: tuple[Value, ...]) -> Iterator[Value]:
-    yield cls
-    if isinstance(cls, ClassValue) and len(above) < DEEPEST and not any(cls is other for other in above):
-        for base in cls.bases:
-            yield from _with_bases(base, (*above, cls))
+def _linearized(cls: Value, above: set[int], known: dict[int, tuple[Value, ...]]) -> tuple[Value, ...]:
+    """Class and its bases in their order.
+
+    above are the ids of classes derived from it: those in a circle have no bases here. known has the orders
+    found so far: a base of many classes is looked at once.
+    """
+    if not isinstance(cls, ClassValue):
+        return (cls,)
+    if cls.ancestors is not None:
+        return (cls, *cls.ancestors)
+    if id(cls) in known:
+        return known[id(cls)]
+    if id(cls) in above or len(above) >= DEEPEST:
+        return (cls,)
+    above.add(id(cls))
+    bases = cls.bases
+    orders = [_linearized(base, above, known) for base in bases]
+    above.discard(id(cls))
+    found = known[id(cls)] = (cls, *(_merged([*orders, bases]) or _by_last_use(orders)))
+    return found
 
 
-def _is_same(one: Value, other: Value) -> bool:
-    if isinstance(one, Reference) and isinstance(other, Reference):
-        return one.name == other.name
-    return one is other
+def _merged(orders: Sequence[Sequence[Value]]) -> list[Value] | None:
+    """C3 merge of several orders of classes; None if they disagree."""
+    open_orders = [deque(order) for order in orders if order]
+    inside = Counter(_identity(each) for order in open_orders for each in islice(order, 1, None))
+    merged: list[Value] = []
+    while open_orders:
+        head = next((order[0] for order in open_orders if not inside[_identity(order[0])]), None)
+        if head is None:
+            return None
+        merged.append(head)
+        identity = _identity(head)
+        for order in open_orders:
+            if _identity(order[0]) == identity:
+                order.popleft()
+                if order:
+                    inside[_identity(order[0])] -= 1
+        open_orders = [order for order in open_orders if order]
+    return merged
+
+
+def _by_last_use(orders: Iterable[Iterable[Value]]) -> list[Value]:
+    """All classes of these orders one after another, each at its last place."""
+    every = [each for order in orders for each in order]
+    last = {_identity(each): position for position, each in enumerate(every)}
+    return [each for position, each in enumerate(every) if last[_identity(each)] == position]
+
+
+def _identity(cls: Value) -> object:
+    return cls.name if isinstance(cls, Reference) else id(cls)
 
 
 def member(cls: ClassValue, name: str, after: ClassValue | None = None) -> Value | None:

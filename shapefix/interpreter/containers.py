@@ -10,7 +10,7 @@ from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class TupleValue(Value):
@@ -191,3 +191,32 @@ class Sizes(TupleValue):
     def __init__(self, items: tuple[Value, ...], tensor: TensorValue) -> None:
         super().__init__(items)
         self.tensor = tensor
+
+
+MOST_CELLS = 100_000
+"""Maximum number of values in containers passed to a library function; shared parts count each time.
+
+Functions look at each of them, and `x = [x, x]` doubles their number.
+"""
+
+
+def cells(values: Iterable[Value]) -> int:
+    """Number of values, and of values in their containers; counted up to MOST_CELLS."""
+    count = 0
+    waiting: list[Iterable[Value]] = [values]
+    while waiting:
+        for value in waiting.pop():
+            count += 1
+            if isinstance(value, TupleValue):
+                waiting.append(value.items)
+            elif isinstance(value, ListValue):
+                contents = value.contents
+                if contents.items is not None:
+                    waiting.append(contents.items)
+                elif contents.element is not None:
+                    waiting.append((contents.element,))
+            elif isinstance(value, DictValue):
+                waiting.append(value.fields.values())
+        if count > MOST_CELLS:
+            break
+    return count

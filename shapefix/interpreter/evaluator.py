@@ -109,6 +109,8 @@ class Frame:
     owner: ClassValue | None = None
     receiver: Value | None = None
     returns: list[Value] = field(default_factory=list)
+    empty_returns: list[cst.Return] = field(default_factory=list)
+    """The statements that returned None, some of them several times."""
     depth: int = 0
     """The journal's depth when the body of the function began."""
     exits: list[Changes] = field(default_factory=list)
@@ -210,6 +212,8 @@ class Evaluator:
         """Number of open rehearsals: runs of a loop's body as a later iteration."""
         self.entered: dict[cst.CSTNode, int] = {}
         """Functions run so far, and the step of their last run."""
+        self.entered_files: set[tuple[str, str]] = set()
+        """Functions run so far that were called, by path and qualified name: `Net.forward`."""
         self.refused = False
         """Whether the running statement has made a call that certainly ends in a TypeError."""
         self.refusals = 0

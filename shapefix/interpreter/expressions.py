@@ -11,16 +11,19 @@ from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.carried import LoopCarried
-from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import NO_AXES, Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.journal import UNCHANGED, Changes
+from shapefix.interpreter.large_literals import name_in
+from shapefix.interpreter.literal_values import value_of
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
+from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
@@ -109,6 +112,9 @@ def subscript(ev: Evaluator, node: cst.Subscript) -> Value:
 
 @expression(cst.Tuple, cst.List, cst.Set)
 def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
+    literals = ev.frame.module.literals
+    if literals and name_in(node) in literals:
+        return value_of(literals[name_in(node)])
     items: list[Value] | None = []
     element: Value | None = None
     for entry in node.elements:
@@ -219,9 +225,14 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
         case _:
             if arithmetic.concerns_tensors(left, right):
                 return arithmetic.operate(ev, type(target.operator), left, right, node)
+            made = arithmetic.by_method(ev, type(target.operator), left, right, node)
+            if made is not None:
+                return made
             for hook in hooks.compare:
                 hook(ev, left, right)
             known = arithmetic.compare(type(target.operator), left, right)
+            if known is None:
+                note_compared(ev, node, left, right)
     return Unknown() if known is None else (TRUE if known else FALSE)
 
 
@@ -313,12 +324,13 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     element = without_length(Contents(tuple(results))).element
     iterable, plain = over[0], not node.for_in.ifs and node.for_in.inner_for_in is None
     length = iterable.length if isinstance(iterable, ListValue) and plain else None
-    if isinstance(node.for_in.target, cst.Name) and node.for_in.target.value.startswith("_"):
-        return ListValue(None, element, length)
+    # All passes do the same, except for random numbers.
+    repeats = isinstance(node.for_in.target, cst.Name) and node.for_in.target.value.startswith("_")
     axes = axes_of(iterable)
+    varied = element
     for axis in axes:
-        element = element and rebound(element, axis, since)
-    return ListValue(None, element, length, axes)
+        varied = varied and rebound(varied, axis, since, drawn=repeats)
+    return ListValue(None, varied, length, NO_AXES if repeats and varied is element else axes)
 
 
 @expression(cst.DictComp)

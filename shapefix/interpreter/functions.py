@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 import libcst as cst
 
@@ -11,15 +12,18 @@ from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import peek, resolved
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
     BoundMethod,
+    Constant,
     FunctionValue,
     InstanceValue,
     LibraryObject,
     ModulePart,
+    PerhapsNone,
     Scope,
     Unknown,
     Value,
@@ -147,9 +151,19 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
         results.append(NONE)
     if not results:
         return Unknown()
-    result = results[0]
-    for value in results[1:]:
-        result = join(result, value)
+    empty: list[cst.CSTNode] = [*frame.empty_returns]
+    if end is Flow.FALLS_THROUGH:
+        empty.append(function.node)
+    return _joined(results, [ev.place(node) for node in dict.fromkeys(empty)])
+
+
+def _joined(results: list[Value], exits: list[Place]) -> Value:
+    """Join the results of a function's paths; the exits are those without a value."""
+    result: Value = reduce(join, results)
+    if type(result) is Unknown and exits:
+        values = [value for value in results if not (isinstance(value, Constant) and value.value is None)]
+        if values:
+            return PerhapsNone(reduce(join, values), tuple(exits))
     return result
 
 

@@ -63,6 +63,9 @@ end_first_pass: Hooks[Callable[[Evaluator, Loop, int, list[tuple[str, Any, Any]]
 The name of an attribute or a key begins with a dot. Not called for a pass that ends in several ways.
 """
 
+end_loop: Hooks[Callable[[Evaluator, Loop], None]] = Hooks()
+"""All passes of a loop have run; its changes are joined with the state before it."""
+
 recursion: Hooks[Callable[[Evaluator, cst.CSTNode], None]] = Hooks()
 """A running function is called again at a node; the call is not followed."""
 
@@ -77,6 +80,9 @@ call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 
 compare: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
 """Two values are compared, neither of them a tensor: `x.size(0) == n`."""
+
+open_branch: Hooks[Callable[[Evaluator, cst.If], bool]] = Hooks()
+"""The condition of a branch without `else` is False; returns whether other runs set it to True."""
 
 define_class: Hooks[Callable[[Evaluator, ClassValue], None]] = Hooks()
 """A class of the project is defined; its body has run."""

@@ -13,6 +13,7 @@ from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import TEXT, Constant, InstanceValue, LibraryObject, Text, Unknown, Value
+from shapefix.tensors.polynomials import Size
 
 UNROLLED = 8
 """Maximum number of known items for a loop to run item by item."""
@@ -66,6 +67,8 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
             return ListValue(None, element)
     if isinstance(iterable, Text):
         return ListValue(None, TEXT)
+    if isinstance(iterable, Constant) and isinstance(iterable.value, str):
+        return ListValue(None, TEXT, Size.of(len(iterable.value)))
     if isinstance(iterable, TensorValue):
         layout = iterable.layout
         length = layout.sizes[0].value if layout is not None and layout.rank else None

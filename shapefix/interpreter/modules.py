@@ -13,7 +13,9 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from shapefix.diagnostics import Span
 from shapefix.interpreter.joined_lines import on_one_line
+from shapefix.interpreter.large_literals import RowSummary
 
+NO_LITERALS: Mapping[str, RowSummary] = {}
 Node = TypeVar("Node", bound=cst.CSTNode)
 Result = TypeVar("Result")
 Statement = cst.BaseStatement | cst.BaseSmallStatement
@@ -23,7 +25,16 @@ _GLOBAL = re.compile(r"\bglobal\s+(\w+(?:\s*,\s*\w+)*)")
 class Module:
     """One source file: its tree, and facts of the tree computed on demand."""
 
-    def __init__(self, path: str, name: str, text: str, tree: cst.Module) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        text: str,
+        tree: cst.Module,
+        literals: Mapping[str, RowSummary] = NO_LITERALS,
+    ) -> None:
+        """literals are the large literals of the text by their names in the tree."""
+        self.literals = literals
         self.path = path
         self.name = name
         self.text = text
@@ -285,3 +296,33 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             for item in value:
                 if isinstance(item, cst.CSTNode):
                     yield item
+
+
+def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and all nodes below it, outermost first, in their order."""
+    pending: list[Iterator[cst.CSTNode]] = [iter((root,))]
+    while pending:
+        node = next(pending[-1], None)
+        if node is None:
+            pending.pop()
+            continue
+        yield node
+        pending.append(children(node))
+
+
+def path_to(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return the path from root to a node below it, both included; empty if root does not contain it."""
+    if root is node:
+        return [root]
+    path, pending = [root], [children(root)]
+    while pending:
+        child = next(pending[-1], None)
+        if child is None:
+            path.pop()
+            pending.pop()
+            continue
+        path.append(child)
+        if child is node:
+            return path
+        pending.append(children(child))
+    return []

@@ -12,7 +12,7 @@ from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import Atom, PerItemSize, RangeItem, Symbol
+from shapefix.tensors.symbols import Atom, DrawnNumber, PerItemSize, RangeItem, Symbol
 
 DEEPEST = 8
 """Maximum depth of nested containers that are searched."""
@@ -59,14 +59,20 @@ def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerIt
 
 @dataclass(frozen=True, slots=True)
 class Rebinding:
-    """Symbols to be made ragged along axis: those created since a moment, with samples all of them."""
+    """Symbols to be made ragged along axis: those created since a moment, with samples all of them.
+
+    With drawn, only random numbers.
+    """
 
     axis: RaggedDim
     since: int
     samples: bool
+    drawn: bool = False
 
     def other(self, symbol: PerItemSize) -> Size | None:
         """Replacement of a symbol; None if it stays."""
+        if self.drawn and not isinstance(symbol, DrawnNumber):
+            return None
         if symbol.axis is None:
             if symbol.serial > self.since:
                 return along(symbol, self.axis)
@@ -75,12 +81,15 @@ class Rebinding:
         return along(symbol, self.axis) if self.samples and symbol.axis is not self.axis else None
 
 
-def rebound(value: Value, axis: RaggedDim, since: int, *, samples: bool = False) -> Value:
+def rebound(
+    value: Value, axis: RaggedDim, since: int, *, samples: bool = False, drawn: bool = False
+) -> Value:
     """Value with all sizes created after a moment varying along axis; equal sizes remain equal.
 
-    With samples, sizes of another axis vary along axis, too, and those that were there before are fixed.
+    With samples, sizes of another axis vary along axis, too, and those that were there before are fixed. With
+    drawn, only random numbers vary.
     """
-    return _renewed(value, Rebinding(axis, since, samples), {}, 0)
+    return _renewed(value, Rebinding(axis, since, samples, drawn), {}, 0)
 
 
 def _renewed(value: Value, renewal: Rebinding, known: dict[Symbol, int | Size], depth: int) -> Value:
@@ -140,6 +149,8 @@ def with_others(
 
 def along(symbol: PerItemSize, axis: RaggedDim | None) -> Size:
     """Size equal to symbol, but varying along axis."""
+    if isinstance(symbol, DrawnNumber):
+        return Size.from_symbol(DrawnNumber(symbol.name, axis, symbol.source, symbol.least, symbol.largest))
     return Size.from_symbol(PerItemSize(symbol.name, axis, symbol.source, symbol.least))
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import libcst as cst
+
 from shapefix.interpreter import blocks, expressions, loops, statements
 from shapefix.interpreter.classes import loosen, member
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import run_uncalled
+from shapefix.interpreter.large_literals import condensed
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
@@ -126,7 +129,11 @@ def _uncalled_methods(
     if isinstance(init, FunctionValue):
         # All methods need the object. It is made only once: its share is larger than theirs.
         ev.allowance = ev.steps + (budget - ev.steps) // 2
+        refused = ev.refusals
         run_uncalled(ev, init, instance)
+        if ev.refusals > refused:
+            # There are no objects of this class.
+            return
     for field in fields_of_record(cls) or ():
         instance.fields[field.name] = Unknown(f"self.{field.name}")
     loosen(instance)
@@ -140,4 +147,10 @@ def _uncalled_methods(
 
 def parsed(path: str, name: str, text: str) -> Module:
     """Parse a module. Raises libcst.ParserSyntaxError, and RecursionError for deep nesting."""
-    return Module(path, name, text, tree_of(text))
+    short, literals = condensed(text)
+    try:
+        return Module(path, name, text, tree_of(short), literals)
+    except cst.ParserSyntaxError:
+        if not literals:
+            raise
+        return Module(path, name, text, tree_of(text))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand, OpRejected
+from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import Integer, Value
+from shapefix.interpreter.values import Integer, Unknown, Value, as_size
 from shapefix.tensors.errors import (
     NoSuchDimension,
     ShapeError,
@@ -30,7 +31,44 @@ class AssumedRanks:
     """Likely ranks: an operation takes unbatched inputs as well, or more dimensions."""
 
     firsts: set[Symbol] = field(default_factory=set)
-    """The first new size of each of these tensors, where it is a symbol."""
+    """The first new size of each of these tensors, where it is a symbol; all of them if the end is open."""
+
+
+@dataclass(eq=False, slots=True)
+class ComparedSizes:
+    """Sizes in conditions of the code."""
+
+    by_node: dict[cst.CSTNode, frozenset[Symbol]] = field(default_factory=dict)
+    """The symbols of the sizes in a comparison, or in a value used as a condition."""
+
+
+def note_compared(ev: Evaluator, node: cst.CSTNode, *values: Value) -> None:
+    """Note the sizes among values, which a condition at node compares."""
+    symbols: set[Symbol] = set()
+    for value in values:
+        if isinstance(value, Integer) or (isinstance(value, Unknown) and value.has_size):
+            size = as_size(value)
+            symbols.update(() if size is None else every_symbol(size))
+    if symbols:
+        ev.state[ComparedSizes].by_node[node] = frozenset(symbols)
+
+
+def depends_on_test(ev: Evaluator, error: ShapeError) -> bool:
+    """Check for an error over sizes that an open branch tests: there, they may have other values."""
+    known = ev.state[ComparedSizes].by_node
+    if not known:
+        return False
+    tests = [test for frame in ev.frames for test in frame.tests]
+    tested = {symbol for test in tests for node in (test, *nodes(test)) for symbol in known.get(node, ())}
+    return bool(tested) and any(not tested.isdisjoint(every_symbol(size)) for size in _sizes_in(error))
+
+
+def _sizes_in(error: ShapeError) -> Iterator[Size]:
+    for value in vars(error).values():
+        if isinstance(value, Size):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (part for part in value if isinstance(part, Size))
 
 
 def refine_rank(
@@ -61,6 +99,12 @@ def note_assumed(ev: Evaluator, sizes: Sequence[Size], known: Sequence[Size | No
         ev.state[AssumedRanks].firsts.add(first.only_symbol)
 
 
+def note_open(ev: Evaluator, new: Iterable[Size]) -> None:
+    """Note new sizes of a tensor that may have further dimensions after these."""
+    symbols = (size.only_symbol for size in new)
+    ev.state[AssumedRanks].firsts.update(symbol for symbol in symbols if symbol is not None)
+
+
 def needs_assumed_rank(ev: Evaluator, tensors: Iterable[TensorValue], error: ShapeError) -> bool:
     """Check whether an operation is only rejected if tensors have their assumed ranks."""
     firsts = ev.state[AssumedRanks].firsts
@@ -86,11 +130,13 @@ _STATED = frozenset({Op.VIEW, Op.RESHAPE, Op.REARRANGE})
 def _is_assumed(firsts: set[Symbol], tensor: TensorValue) -> bool:
     """Check whether the rank of a tensor follows from an assumed one."""
     step: LayoutStep | None = tensor.origin
-    if step is None or step.layout is None:
+    if step is None or (step.layout is None and not step.has_open_rank):
         return tensor.layout is not None and any(_has(firsts, size) for size in tensor.layout.sizes)
     while step is not None:
         if step.op in _STATED or _is_number(step):
             return False
+        if step.has_open_rank:
+            return True
         if step.layout is not None and any(_has(firsts, size) for size in step.layout.sizes):
             return True
         step = step.source or step.before
@@ -130,7 +176,7 @@ def reject_sizes(
     ev: Evaluator, node: cst.CSTNode, function: str, name: str, tensor: TensorValue, error: ShapeError
 ) -> None:
     """Report that the code at node raises over the sizes of a tensor, its operand of this name."""
-    if needs_assumed_rank(ev, (tensor,), error):
+    if needs_assumed_rank(ev, (tensor,), error) or depends_on_test(ev, error):
         return
     made_in = None if tensor.origin is None else tensor.origin.function
     operand = Operand(name, tensor, tensor.layout)

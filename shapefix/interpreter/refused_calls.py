@@ -10,7 +10,14 @@ from shapefix.interpreter.classes import is_closed, member
 from shapefix.interpreter.evaluator import Evaluator, Flow
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.records import fields_of_record
-from shapefix.interpreter.values import Binding, ClassValue, FunctionValue, Value
+from shapefix.interpreter.values import (
+    Binding,
+    BoundMethod,
+    ClassValue,
+    FunctionValue,
+    InstanceValue,
+    Value,
+)
 
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
 
@@ -18,13 +25,39 @@ _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
 def is_refused(function: Value, positional: Sequence[Value], keywords: Collection[str]) -> bool:
     """Check for a wrong keyword, a missing argument or an additional one."""
     if isinstance(function, FunctionValue):
-        if function.owner is not None:
-            return False
         return _cannot_bind(function, len(positional), keywords)
+    if isinstance(function, BoundMethod):
+        method = function.function
+        return isinstance(method, FunctionValue) and _cannot_bind(method, len(positional) + 1, keywords)
+    if isinstance(function, InstanceValue):
+        return refuses_method(function, "__call__", positional, keywords)
     if isinstance(function, ClassValue):
         init = _own_init(function)
         return init is not None and _cannot_bind(init, len(positional) + 1, keywords)
     return False
+
+
+def refuses_method(
+    instance: InstanceValue, name: str, positional: Sequence[Value], keywords: Collection[str]
+) -> bool:
+    """Check whether the class's own method of this name cannot be called with these arguments."""
+    method = None if name in instance.fields else member(instance.cls, name)
+    return isinstance(method, FunctionValue) and _cannot_bind(method, len(positional) + 1, keywords)
+
+
+def note_refused(ev: Evaluator, call: cst.CSTNode, called: Value) -> None:
+    """Note a call with a TypeError: the rest of the block is dead, if the error is certain.
+
+    called is the function or class, or the object of a method: a subclass may override its parameters, if the
+    object was made without a known caller.
+    """
+    if ev.frame.scope.comprehension or isinstance(ev.function, cst.Lambda):
+        return
+    if isinstance(called, InstanceValue) and called.open:
+        return
+    if isinstance(call, cst.Call) and not any(argument.star for argument in call.args):
+        ev.refused = True
+        ev.refusals += 1
 
 
 def _own_init(cls: ClassValue) -> FunctionValue | None:

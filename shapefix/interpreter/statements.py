@@ -24,6 +24,7 @@ from shapefix.interpreter.values import (
     NONE,
     Binding,
     ClassValue,
+    Constant,
     FunctionValue,
     Imported,
     Parameter,
@@ -154,8 +155,11 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> Flow:
         return Flow.FALLS_THROUGH
     if isinstance(before, TensorValue):
         if isinstance(node.target, cst.Subscript):
-            # `x[i] += 1` ends by assigning to x[i].
-            bind(ev, node.target, before)
+            # `x[i] += y` ends by assigning the sum to x[i], with the graph of y.
+            total: Value = before
+            if kind is not None and isinstance(operand, (TensorValue, Unknown)):
+                total = arithmetic.operate(ev, kind, before, operand, node)
+            bind(ev, node.target, total)
         else:
             call_library(ev, "operator.iadd", Arguments([before, operand]), node)
         if kind is cst.Add:
@@ -178,10 +182,17 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> Flow:
 @statement(cst.Return)
 def return_(ev: Evaluator, node: cst.Return) -> Flow:
     frame = ev.frame
-    frame.returns.append(ev.evaluate(node.value) if node.value is not None else NONE)
+    value = ev.evaluate(node.value) if node.value is not None else NONE
+    frame.returns.append(value)
+    if _is_none(value):
+        frame.empty_returns.append(node)
     if frame.exits or ev.journal.depth > frame.depth + 1:
         frame.exits.append(ev.journal.since(frame.depth))
     return Flow.LEAVES
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
 
 
 @statement(cst.Raise)

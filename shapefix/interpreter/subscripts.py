@@ -6,6 +6,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shape, Sizes, TupleValue
+from shapefix.interpreter.dictionaries import is_complete
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import TensorUsedAsIndex
 from shapefix.interpreter.joins import without_length
@@ -102,7 +103,7 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         if isinstance(index, Constant):
             return owner.read(index.value)
         # For an unknown key: even a column of texts is a list.
-        return owner.absent(index) if owner.absent is not None else Unknown()
+        return any_entry(ev, owner) or (owner.absent(index) if owner.absent is not None else Unknown())
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
             return integer(owner.size(index.value))
@@ -145,9 +146,30 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
             return ListValue(None, _element(owner))
         length = owner.length and _part_length(owner.length, index, ev.place(node))
         return ListValue(None, _element(owner), length, owner.axes)
-    if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex):
-        return _any_number(items or ()) or _element(owner)
+    if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex) and items:
+        return _any_of(items)
     return _element(owner)
+
+
+def _any_of(items: tuple[Value, ...]) -> Value:
+    """An arbitrary one of these items; in rows of the same form the numbers of each column."""
+    first = items[0]
+    rows = [each.items for each in items if isinstance(each, TupleValue)]
+    if isinstance(first, TupleValue) and len(rows) == len(items) and len({len(row) for row in rows}) == 1:
+        return TupleValue(tuple(_any_of(column) for column in zip(*rows, strict=True)), first.names)
+    return _any_number(items) or _element(TupleValue(items))
+
+
+def any_entry(ev: Evaluator, owner: DictValue) -> Value | None:
+    """The entry of an unknown key in a dictionary of consecutive numbers; None for other dictionaries.
+
+    Numbers of classes or words are consecutive, sizes by the name of an architecture are not.
+    """
+    entries = tuple(owner.fields.values())
+    numbers = [each.value for each in entries if isinstance(each, Constant) and type(each.value) is int]
+    if len(numbers) < 2 or sorted(numbers) != list(range(min(numbers), min(numbers) + len(entries))):
+        return None
+    return _any_number(entries) if is_complete(ev, owner) else None
 
 
 def _any_number(items: tuple[Value, ...]) -> Value | None:

@@ -36,7 +36,8 @@ class Device:
     name is torch's: "cuda:1". symbol is the same object for two devices that are known to be equal. place is
     the code that created something there or moved it; by_default is True for the CPU of code that names no
     device. within is the method of a module, `forward` or `__init__`, in which no device was named, there or
-    where the device was taken from.
+    where the device was taken from. source is the device that the code took this one from, `x.device`;
+    of_weights is True for the result of a layer on the CPU.
     """
 
     kind: DeviceKind
@@ -45,6 +46,8 @@ class Device:
     place: Place | None = None
     within: cst.FunctionDef | None = None
     by_default: bool = False
+    source: Device | None = None
+    of_weights: bool = False
 
     @property
     def may_be_gpu(self) -> bool:
@@ -74,6 +77,7 @@ class LayoutStep:
     the layer that did it. dim is the dimension that a softmax normalizes, None if it is not known, and for
     other operations. detail follows the operation's text. condition is what must hold for the tensor to
     be the one before, in words, empty if that is certain; otherwise it is a copy, with another layout.
+    has_open_rank is True for an operation that takes tensors of more dimensions, too.
     """
 
     __slots__ = (
@@ -82,6 +86,7 @@ class LayoutStep:
         "detail",
         "dim",
         "function",
+        "has_open_rank",
         "layout",
         "op",
         "place",
@@ -107,6 +112,7 @@ class LayoutStep:
         self.dim: int | None = None
         self.detail = ""
         self.condition = ""
+        self.has_open_rank = False
 
     @property
     def text(self) -> str:
@@ -164,6 +170,30 @@ class Storage:
         self.grafted = False
 
 
+class CutKind(Enum):
+    """How a graph ends: an OPERATION without a gradient, code RUN without recording, FROZEN parameters."""
+
+    OPERATION = "operation"
+    UNRECORDED = "unrecorded"
+    FROZEN = "frozen"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GraphCut:
+    """End of a graph: an operation at a place, by its qualified name, with a result without a graph.
+
+    is_known is whether an operand certainly had a graph, or would have had one if torch recorded; is_list is
+    whether the first operand is a list. switch is the code that stopped the recording or froze the weights.
+    """
+
+    kind: CutKind
+    place: Place
+    operation: str
+    is_known: bool
+    is_list: bool = False
+    switch: Place | None = None
+
+
 class TensorValue(Value):
     """Tensor: sizes and strides if the rank is known, dtype and device if known.
 
@@ -171,14 +201,15 @@ class TensorValue(Value):
     for a contiguous tensor of unknown rank. views are the calls of `.view` and `.reshape` since its storage
     was created. row is the row in its last dimension, before writes to the storage; extremes are its smallest
     and largest element, likewise, None if they are not known. graph is whether it requires a gradient,
-    None if unknown; sources are the tensors that gradients flow back to. own is True for a
-    parameter or a buffer of a module, which converts it together with itself.
+    None if unknown; sources are the tensors that gradients flow back to, cut the operation that ended the
+    graph. own is True for a parameter or a buffer of a module, which converts it together with itself.
     """
 
     __slots__ = (
         "_sizes",
         "certain",
         "contiguous",
+        "cut",
         "device",
         "dtype",
         "extremes",
@@ -217,6 +248,7 @@ class TensorValue(Value):
         self.extremes: ValueRange | None = None
         self.graph: bool | None = None
         self.sources: tuple[TensorValue, ...] = ()
+        self.cut: GraphCut | None = None
         self.own = False
         self._sizes: dict[int, Size] | None = None
 

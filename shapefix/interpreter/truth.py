@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -64,8 +67,18 @@ def is_none(value: Value) -> bool | None:
     return None
 
 
+MOST_COMPARED = 5_000
+"""Maximum number of items compared for one `==`: tuples may share their parts, and nest."""
+
+
 def equal(left: Value, right: Value) -> bool | None:
     """Check whether left == right; None if unknown."""
+    return _equal(left, right, count(1))
+
+
+def _equal(left: Value, right: Value, compared: Iterator[int]) -> bool | None:
+    if next(compared) > MOST_COMPARED:
+        return None
     if isinstance(left, Constant) and isinstance(right, Constant):
         return bool(left.value == right.value)
     if isinstance(left, Integer) and isinstance(right, (Integer, Constant)):
@@ -75,10 +88,13 @@ def equal(left: Value, right: Value) -> bool | None:
     if isinstance(left, TupleValue) and isinstance(right, TupleValue):
         if len(left.items) != len(right.items):
             return False
-        verdicts = [equal(a, b) for a, b in zip(left.items, right.items, strict=True)]
-        if False in verdicts:
-            return False
-        return None if None in verdicts else True
+        verdict: bool | None = True
+        for one, other in zip(left.items, right.items, strict=True):
+            known = _equal(one, other, compared)
+            if known is False:
+                return False
+            verdict = verdict and known
+        return verdict
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return True
     if isinstance(left, TypeOf):

@@ -65,6 +65,11 @@ class Unknown(Value):
         self.attributes[key] = part
         return part
 
+    @property
+    def has_size(self) -> bool:
+        """Whether the value was used as a number of elements."""
+        return self._size is not None
+
     def size(self) -> Size:
         """Symbol of this value, used as a number of elements (at least 1)."""
         if self._size is None:
@@ -102,6 +107,20 @@ class TypeOf(Unknown):
     def __init__(self, value: Value) -> None:
         super().__init__()
         self.value = value
+
+
+class PerhapsNone(Unknown):
+    """Result of a function: value on some of its paths, None on others.
+
+    exits are its statements that return None, and the function itself if it may come to its end.
+    """
+
+    __slots__ = ("exits", "value")
+
+    def __init__(self, value: Value, exits: tuple[Place, ...]) -> None:
+        super().__init__()
+        self.value = value
+        self.exits = exits
 
 
 class ModulePart(Unknown):
@@ -315,6 +334,11 @@ class FunctionValue(Value):
         self.module = module
         self.closure = closure
         self.owner = owner
+
+    @property
+    def qualified(self) -> str:
+        """Name of the function, after that of its class: `Net.forward`."""
+        return self.name if self.owner is None else f"{self.owner.name}.{self.name}"
 
 
 class ClassValue(Value):

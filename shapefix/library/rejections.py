@@ -11,7 +11,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand, OpRejected
-from shapefix.interpreter.refinement import needs_assumed_rank
+from shapefix.interpreter.refinement import depends_on_test, needs_assumed_rank
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.ops.value_range import kept
@@ -68,6 +68,8 @@ def refusal(
         # Arrays of numpy follow other rules.
         return None
     if needs_assumed_rank(call.ev, [operand.tensor for operand in found], error):
+        return None
+    if depends_on_test(call.ev, error):
         return None
     if _needs_defaults(error) and any(frame.undecided for frame in call.ev.frames):
         # Runs that take another branch may also pass another number.

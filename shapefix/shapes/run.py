@@ -16,6 +16,7 @@ from shapefix.diagnostics import Failure
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.source_overlay import real_path
+from shapefix.engine.watchdog import OutOfBudget, Watchdog
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator, Frame
@@ -53,6 +54,8 @@ from shapefix.tensors.symbols import Symbol
 STEPS = 200_000
 """The number of steps per part of a run; only one file is analyzed."""
 READING = 20_000_000
+SECONDS = 15.0
+"""CPU time for one file and all that it imports; more than in a check of many files."""
 MODULE = "torch.nn.Module"
 
 
@@ -83,8 +86,11 @@ def shapes(
     given = read_inputs(inputs)
     source = _source(path)
     try:
-        with deep_recursion():
+        with deep_recursion(), Watchdog().stopping_after(SECONDS):
             return _ListingBuilder(source, rules, transformers_version).build(name, given)
+    except OutOfBudget as stop:
+        message = f"takes too much {stop.resource.value} to be analyzed"
+        raise ListingFailed(Failure(source.path, message)) from None
     except (cst.ParserSyntaxError, RecursionError) as error:
         raise ListingFailed(parse_failure(source, error)) from None
 

@@ -14,6 +14,18 @@ _LARGEST = 512
 """Maximum number of terms over shifted symbols in one comparison; nothing is proved of more."""
 _DEPTH = 3
 """Maximum number of atoms replaced by their bounds in one comparison."""
+_STEPS = 500
+"""Maximum number of such replacements tried for one bound, else they grow with the cube of the atoms."""
+
+
+class _Search:
+    """Bounds of the symbols, and the number of replacements left to try."""
+
+    __slots__ = ("bounds", "left")
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.left = _STEPS
 
 
 class Bounds:
@@ -106,7 +118,7 @@ def same(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> bool |
         if any(bounds.of(symbol) < 1 for symbol in common):
             common = tuple(symbol for symbol in common if bounds.of(symbol) >= 1)
         terms = {divide_monomials(m, common) or (): c for m, c in terms.items()}
-    if _low(terms, bounds, 1, _DEPTH) >= 1 or _low(_negative(terms), bounds, 1, _DEPTH) >= 1:
+    if _least(terms, bounds, 1) >= 1 or _least(_negative(terms), bounds, 1) >= 1:
         return False
     if _strides_differ(terms, bounds):
         return False
@@ -118,9 +130,9 @@ def at_least(size: int | Size, number: int | Size, bounds: Bounds = NO_BOUNDS) -
     difference = Size.of(size) - number
     if difference.value is not None:
         return difference.value >= 0
-    if _low(difference.terms, bounds, 0, _DEPTH) >= 0:
+    if _least(difference.terms, bounds, 0) >= 0:
         return True
-    if _low(_negative(difference.terms), bounds, 1, _DEPTH) >= 1:
+    if _least(_negative(difference.terms), bounds, 1) >= 1:
         return False
     return None
 
@@ -129,16 +141,28 @@ def lower_bound(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
     """Largest provable lower bound of the size; far below zero if none can be proved."""
     if size.value is not None:
         return size.value
-    return _low(size.terms, bounds, 1, _DEPTH)
+    return _least(size.terms, bounds, 1)
 
 
 _UNKNOWN = -(1 << 80)
 
 
-def _low(terms: Terms, bounds: Bounds, goal: int, depth: int) -> int:
+def _least(terms: Terms, bounds: Bounds, goal: int) -> int:
     """Lower bound of the terms; the search for a better one stops at goal."""
+    if bounds:
+        return _low(terms, _Search(bounds), goal, _DEPTH)
+    return _least_known(frozenset(terms.items()), goal)
+
+
+@lru_cache(maxsize=2048)
+def _least_known(terms: frozenset[tuple[Monomial, int]], goal: int) -> int:
+    return _low(dict(terms), _Search(NO_BOUNDS), goal, _DEPTH)
+
+
+def _low(terms: Terms, search: _Search, goal: int, depth: int) -> int:
     if sum(1 << len(monomial) for monomial in terms) > _LARGEST:
         return _UNKNOWN
+    bounds = search.bounds
     best = _shifted_low(terms, bounds)
     if best >= goal:
         return best
@@ -150,7 +174,10 @@ def _low(terms: Terms, bounds: Bounds, goal: int, depth: int) -> int:
                 return best
     if depth:
         for relaxed, factor in _relaxed(terms, bounds):
-            low = _low(relaxed, bounds, goal * factor, depth - 1)
+            search.left -= 1
+            if search.left < 0:
+                return best
+            low = _low(relaxed, search, goal * factor, depth - 1)
             if low > _UNKNOWN:
                 best = max(best, -(-low // factor))
                 if best >= goal:

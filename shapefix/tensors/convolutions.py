@@ -181,8 +181,10 @@ def _window(
 ) -> Size:
     """Number of windows in dimension dim, counted from the end.
 
-    Raises WindowTooLarge if there is provably none.
+    Raises WindowTooLarge if there is provably none, ShapeError for a stride provably not positive.
     """
+    if at_least(stride, 1) is False:
+        raise ShapeError(f"stride is {stride}, but must be > 0")
     spare = length + 2 * pad - dilation * (kernel - 1) - 1
     if not ceil_mode:
         if at_least(spare, 0) is False:

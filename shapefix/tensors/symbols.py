@@ -98,6 +98,16 @@ class PerItemSize(Symbol):
         self.source = source
 
 
+class DrawnNumber(PerItemSize):
+    """Random number from least to largest, another one for each call; each of them may be drawn."""
+
+    __slots__ = ("largest",)
+
+    def __init__(self, name: str, axis: object | None, source: object, least: int, largest: int) -> None:
+        super().__init__(name, axis, source, least)
+        self.largest = largest
+
+
 class RangeItem(Symbol):
     """Arbitrary number of `range(start, stop, step)`."""
 

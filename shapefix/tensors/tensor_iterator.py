@@ -148,7 +148,23 @@ def elementwise(*operands: Layout) -> Layout:
             return contiguous(sizes)
         if all(operand.strides == first.strides for operand in operands) and is_dense(first):
             return first
+    if any(_orders_if_one(operand, sizes) for operand in operands):
+        return unknown_strides(sizes)
     return allocated(sizes, [aligned(operand, sizes) for operand in operands])
+
+
+def _orders_if_one(operand: Layout, sizes: tuple[Size, ...]) -> bool:
+    """Check an operand for a dimension of size 1 with a stride able to order the others.
+
+    It does where the size of the result is 1, too, and the strides do not decrease: those of the transpose
+    of a `[1, 2]`.
+    """
+    reached = sizes[len(sizes) - operand.rank :]
+    kept = any(
+        have.value == 1 and want.value is None and not at_least(want, 2)
+        for have, want in zip(operand.sizes, reached, strict=True)
+    )
+    return kept and not _never_swaps(operand.sizes, [operand.strides])
 
 
 def allocated(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> Layout:

@@ -173,8 +173,14 @@ FIRST = (
     "for i, (x, _) in enumerate(loader):\n    if i == 0:\n        y = x.view(4, 12)",
     "for i, (x, _) in enumerate(loader):\n    y = x.view(4, 12)\n    break",
     "for x, _ in islice(loader, 1):\n    y = x.view(4, 12)",
+    "x, _ = list(loader)[0]\ny = x.view(4, 12)",
+    "x, _ = tuple(iter(loader))[1]\ny = x.view(4, 12)",
+    "batches = list(loader)\nx, _ = batches[0]\ny = x.view(4, 12)",
+    "for x, _ in list(loader)[:2]:\n    y = x.view(4, 12)",
 )
 LAST = (
+    "for x, _ in list(loader):\n    y = x.view(4, 12)",
+    "for i, (x, _) in enumerate(list(loader)):\n    y = x.view(4, 12)",
     "it = iter(loader)\nfor _ in range(3):\n    x, _ = next(it)\n    y = x.view(4, 12)",
     "for x, _ in loader:\n    if x.sum() < 0:\n        continue\n    x.view(4, 12)",
     "for x, _ in loader:\n    y = x.view(4, 12)\n    if len(x) < 4:\n        break",

@@ -1,7 +1,8 @@
-"""SF602: one cause is one entry of the report."""
+"""SF602: one cause is one entry of the report, and its repair is at the cause."""
 
 from __future__ import annotations
 
+import pytest
 from checking import Check
 
 from shapefix.report.folding import folded
@@ -78,3 +79,97 @@ def test_what_a_model_left_on_the_cpu_computes_is_not_reported_again(check: Chec
     (found,) = check(LEFT_ON_THE_CPU, {"SF602"})
     assert "the weights of `self.blocks` are on the CPU" in found.message
     assert not check(LEFT_ON_THE_CPU.replace("net = Net()", "net = Net().to('cuda')"), {"SF602"})
+
+
+IN_PLACE = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.fc = nn.Linear(3, 2)
+        self.register_buffer("offset", torch.zeros(1, 3, 1, 1))
+
+    def forward(self, x):
+        {body}
+        return self.fc(x.mean((2, 3)))
+
+
+net = {net}
+images, labels = torch.rand(4, 3, 8, 8), torch.zeros(4, dtype=torch.long)
+images, labels = {images}, labels.to("cuda")
+predicted = net(images).argmax(1)
+right = (predicted == labels).sum()
+"""
+BODIES = (
+    "residual = x; x = self.conv(x); x += residual",
+    "out = torch.zeros(4, 3, 8, 8, device=x.device); out += self.conv(x); x = out",
+    "out = torch.zeros(4, 3, 8, 8).to(x.device); out += self.conv(x); x = out",
+    "out = torch.zeros_like(x); out += self.conv(x); x = out",
+    "x = self.conv(x); x *= self.offset",
+    "y = self.offset.expand(4, -1, 8, 8).clone(); y += x; x = y",
+)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_writes_in_place_keep_the_device(body: str, check: Check) -> None:
+    moved = IN_PLACE.format(body=body, net="Net().to('cuda')", images="images.to('cuda')")
+    assert not check(moved, {"SF602"})
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_model_left_on_the_cpu_is_moved_not_its_result(body: str, check: Check) -> None:
+    found = check(IN_PLACE.format(body=body, net="Net()", images="images.to('cuda')"), {"SF602"})
+    assert found
+    assert len(found) == 1 or {each.habit for each in found} == {found[0].habit}
+    assert not any(fix.edits for each in found for fix in each.fixes)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_device_taken_from_the_input_is_not_a_cause_of_its_own(body: str, check: Check) -> None:
+    found = check(IN_PLACE.format(body=body, net="Net().to('cuda')", images="images"), {"SF602"})
+    assert len(found) <= 1
+
+
+def test_a_model_is_on_the_cpu_since_its_creation(check: Check) -> None:
+    text = """\
+import torch
+from torch import nn
+
+
+class Scaled(nn.Linear):
+    def __init__(self):
+        super().__init__(8, 2)
+
+
+net = Scaled()
+scores = net(torch.rand(3, 8, device="cuda"))
+"""
+    (found,) = check(text, {"SF602"})
+    lines = [text.splitlines()[step.span.row - 1] for step in found.evidence]
+    assert "net = Scaled()" in lines
+    assert not any("super" in line for line in lines)
+
+
+def test_what_took_over_the_device_of_a_module_is_not_moved_itself(check: Check) -> None:
+    text = """\
+import torch
+import lightning as pl
+from torch import nn
+
+
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 2)
+
+
+net = Net()
+x = torch.zeros(3, device=net.device)
+y = x + torch.rand(3, device="cuda")
+"""
+    (found,) = check(text, {"SF602"})
+    assert not any(fix.edits for fix in found.fixes)

@@ -1,4 +1,4 @@
-"""`shapefix fix --apply` that is killed, runs twice at once, or finds no room: each file is old or new."""
+"""`shapefix fix --apply` killed, run twice at once, or on a full disk: each file is old or new."""
 
 from __future__ import annotations
 

@@ -22,6 +22,22 @@ class Net(nn.Module):
     def forward(self, x):
         return self.linear(x)
 
+    def scores(self, x, scale):
+        return x
+
+    @staticmethod
+    def halved(x):
+        return x
+
+    @classmethod
+    def small(cls, width):
+        return cls(width)
+
+
+class Scaler:
+    def __call__(self, x, scale):
+        return x
+
 
 def build(width, depth=1):
     return Net(width)
@@ -55,6 +71,15 @@ REFUSED = {
     "a function": "build(width=4, layers=2)",
     "a function without its argument": "build()",
     "a call in an expression": "print(build(4, 5, 6))",
+    "a model without its input": "Net(4)()",
+    "a model with two inputs": "Net(4)(x, x)",
+    "a model in DataParallel": "nn.DataParallel(Net(4))()",
+    "forward without its input": "Net(4).forward()",
+    "a method": "Net(4).scores(x)",
+    "a method of the class": "Net.scores(Net(4), x)",
+    "a static method": "Net(4).halved()",
+    "a class method": "Net.small()",
+    "an object without all arguments": "Scaler()(x)",
 }
 ACCEPTED = {
     "all is right": "Net(4, dropout_rate=0.2)",
@@ -67,6 +92,10 @@ ACCEPTED = {
     "a branch": "len(x) > 3 or build()",
     "a conditional expression": "build() if x.sum() > 0 else None",
     "a comprehension": "[build() for _ in x.tolist()]",
+    "a model": "Net(4)(x[:, :4])",
+    "a static method": "Net.small(width=4)",
+    "an object": "callable(Scaler())",
+    "a forward that was replaced": "net = Net(4); net.forward = every; net(1, 2)",
 }
 BAD = "Net(4)(x)"
 """Code with SF501."""
@@ -92,6 +121,19 @@ def test_nothing_is_reported_after_a_call_that_raises(call: str, check: Check) -
 @pytest.mark.parametrize("call", ACCEPTED.values(), ids=ACCEPTED)
 def test_other_calls_end_nothing(call: str, check: Check) -> None:
     assert codes(f"{call}\n{BAD}\n", check) == ["SF501"]
+
+
+def test_a_method_that_a_subclass_may_override_is_not_followed(check: Check) -> None:
+    code = """
+        class Base(nn.Module):
+            def forward(self, x):
+                y = self.scores()
+                return torch.ones(2, 3) @ torch.ones(2, 3)
+
+            def scores(self, x):
+                return x
+    """
+    assert codes(code, check) == ["SF503"]
 
 
 def test_a_handler_and_the_code_after_it_run(check: Check) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from checking import Check
@@ -111,6 +113,94 @@ def test_labels_of_a_dataset(check: Check, item: str, loader: str) -> None:
     except IndexError as error:
         raises = "is out of bounds" in str(error)
     assert bool(check(code, {"SF517"})) == raises
+
+
+TABLES = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+numbers = {table}
+rows = [("a", "x", 1), ("b", "y", 2), ("c", "z", 3)] * 4
+
+
+class Rows(Dataset):
+    def __len__(self):
+        return len(rows)
+
+    def __getitem__(self, i):
+        name, other, number = rows[i]
+        return torch.rand(4), {item}
+
+
+for x, y in DataLoader(Rows(), batch_size=4):
+    nn.functional.cross_entropy(nn.Linear(4, 3)(x), y)
+"""
+
+
+@pytest.mark.parametrize(
+    "item", ["numbers[name]", "numbers.get(name)", "number", "number - 1", "numbers[other]"]
+)
+@pytest.mark.parametrize(
+    "table",
+    [
+        "{'a': 0, 'b': 1, 'c': 2, 'x': 0, 'y': 1, 'z': 2}",
+        "{name: i for i, name in enumerate('abcxyz')}",
+        "{name: i % 3 for i, name in enumerate('abcxyz')}",
+        "{name: i for i, name in enumerate(['a', 'b', 'c'])} | {'x': 3, 'y': 4, 'z': 5}",
+    ],
+)
+def test_labels_of_a_table(check: Check, table: str, item: str) -> None:
+    code = TABLES.format(table=table, item=item)
+    raises = False
+    try:
+        exec(code, {})
+    except IndexError as error:
+        raises = "is out of bounds" in str(error)
+    found = check(code, {"SF517"})
+    # Characters of a text are not counted; any key of a table may be looked up, also those of other rows.
+    assert found or not raises or "'abcxyz'" in table, code
+    assert not found or raises or ("numbers" in item and "class 5" in found[0].message), code
+
+
+CLASSIFIERS = """\
+import torch
+from transformers import {model}Config, {model}For{task}
+
+config = {model}Config({settings})
+model = {model}For{task}(config)
+labels = {labels}
+outputs = model(input_ids=torch.ones(4, 6, dtype=torch.long), labels=labels)
+"""
+SMALL = "vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8"
+
+
+@pytest.mark.parametrize("model", ["Bert", "DistilBert", "Roberta"])
+@pytest.mark.parametrize("task", ["SequenceClassification", "TokenClassification"])
+@pytest.mark.parametrize("settings", ["", "num_labels=3", "num_labels=4", "num_labels=1"])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_labels_of_a_classifier(check: Check, model: str, task: str, settings: str, most: int) -> None:
+    small = SMALL if model != "DistilBert" else "vocab_size=20, dim=8, n_layers=1, n_heads=2, hidden_dim=8"
+    rows = [0, 1, most, 0]
+    labels: list[Any] = list(rows) if task.startswith("Sequence") else [[number] * 6 for number in rows]
+    if settings.endswith("=1") and task.startswith("Sequence"):
+        labels = [float(number) for number in rows]
+    code = CLASSIFIERS.format(
+        model=model,
+        task=task,
+        settings=", ".join(filter(None, [small, settings])),
+        labels=f"torch.tensor({labels})",
+    )
+    raises = False
+    try:
+        exec(code, {})
+    except IndexError as error:
+        raises = "is out of bounds" in str(error)
+    found = check(code, {"SF517"})
+    is_single = settings.endswith("=1")
+    assert bool(found) == (raises and not is_single), code
+    if found and not settings:
+        assert "num_labels=2" in found[0].message
 
 
 def test_the_message_is_that_of_torch() -> None:

@@ -245,3 +245,52 @@ def test_a_device_of_a_setting_is_one_that_the_user_chooses(check: Check) -> Non
         ("torch.ones(2, 3).to(self.model(x).device)", False),
     ):
         assert bool(check(textwrap.dedent(text).replace("{moved}", moved), {"SF602"})) == found, moved
+
+
+@pytest.mark.parametrize("namespace", ["torch", "torch.cuda"])
+@pytest.mark.parametrize("kind", ["FloatTensor", "LongTensor", "HalfTensor"])
+def test_a_legacy_type_names_a_device(namespace: str, kind: str, check: Check) -> None:
+    legacy = f"{namespace}.{kind}"
+    is_cuda = functools.reduce(getattr, legacy.split(".")[1:], torch).is_cuda
+    for source in ("torch.ones(3)", "torch.ones(3, dtype=torch.long)", "torch.ones(3).cuda()"):
+        for other in ("torch.ones(3)", "torch.ones(3).cuda()"):
+            found = check(f"import torch\n\nmoved = {source}.type({legacy})\nmoved + {other}\n", {"SF602"})
+            assert bool(found) == (is_cuda != other.endswith("cuda()")), (source, other)
+
+
+SWITCHED = """
+import torch
+from torch import nn
+
+USE_GPU = False
+
+
+def moved(tensor):
+    if USE_GPU:
+        device = torch.device("cuda:0")
+        tensor = tensor.to(device)
+    return tensor
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(8, 8)
+
+    def forward(self, x):
+        return self.gru(x, {state})[0]
+
+
+net = Net()
+if USE_GPU:
+    net.cuda()
+y = net(moved(torch.rand(3, 2, 8)))
+print(torch.cuda.is_available())
+"""
+
+
+def test_a_constant_switches_all_moves_to_a_gpu(check: Check) -> None:
+    right = SWITCHED.format(state="moved(torch.zeros(1, 2, 8))")
+    exec(right, {})
+    assert not check(right, {"SF602", "SF603"})
+    assert [found.code for found in check(SWITCHED.format(state="torch.zeros(1, 2, 8)"))] == ["SF603"]

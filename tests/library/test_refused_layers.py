@@ -299,3 +299,11 @@ def test_a_layer_that_cannot_be_made(layer: str, settings: str) -> None:
     (event,) = refused(source)
     assert isinstance(event.error, NotDivisible)
     assert refused(f"class Own(nn.{layer}):\n    def __init__(self):\n        super().__init__({settings})\n")
+
+
+@pytest.mark.parametrize("layer", ["MaxPool2d", "AvgPool2d", "Conv2d", "Unfold"])
+def test_a_stride_of_zero_is_refused(layer: str) -> None:
+    channels = "3, 8, " if layer == "Conv2d" else ""
+    source = f"nn.{layer}({channels}2, stride=0)(torch.ones(1, 3, 8, 8))\n"
+    assert raises(source)
+    assert len(refused(source)) == 1

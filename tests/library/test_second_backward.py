@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from checking import Check
+from raised_errors import raises
 
 SETUP = """\
 import torch
@@ -120,16 +121,7 @@ def indented(body: str) -> str:
     return "".join(f"    {line}\n" for line in body.split("\n"))
 
 
-def raises(code: str) -> bool:
-    """Run a program with torch; return whether a backward finds a freed graph."""
-    errors: list[str] = []
-    try:
-        exec(compile(code, "program", "exec"), {})
-    except RuntimeError as error:
-        errors.append(str(error))
-    assert all("backward through the graph a second time" in error for error in errors), f"{code}\n{errors}"
-    return bool(errors)
-
+ERROR = "backward through the graph a second time"
 
 UNKNOWN = {"an exponential average"}
 """Programs with a state that is not followed through a loop over a loader."""
@@ -141,4 +133,4 @@ def test_programs(name: str, loop: str, check: Check) -> None:
     before, body = IN_LOOPS[name]
     code = f"{SETUP}{before}\n{loop}{indented(body)}"
     is_known = name not in UNKNOWN or loop is LOOPS[1]
-    assert [d.code for d in check(code, {"SF903"})] == ["SF903"] * (raises(code) and is_known), code
+    assert [d.code for d in check(code, {"SF903"})] == ["SF903"] * (raises(code, ERROR) and is_known), code

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, enclosing_line, nodes
+from shapefix.checks.support.gradient_tests import is_selected_by_gradient
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import
 from shapefix.domains.gradients import LeafWritten
 
 _ERROR = ExpectedError(
     "RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation"
 )
-_SELECTING = frozenset({"requires_grad", "is_leaf", "is_grad_enabled"})
-"""Names in a condition that may leave out leaves, or the recording of gradients."""
 
 
 @rule("SF902", on=LeafWritten)
 def leaf_written(event: LeafWritten, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if _is_selected(event):
+    if is_selected_by_gradient(event.place):
         return
     module = event.place.module
     write = abbreviate(event.place.code)
@@ -40,38 +37,12 @@ def leaf_written(event: LeafWritten, context: CheckContext, rule: Rule) -> Itera
     )
 
 
-def _is_selected(event: LeafWritten) -> bool:
-    """Whether a condition around the write may select tensors without gradients."""
-    for node in enclosing(event.place.module, event.place.node):
-        if isinstance(node, (cst.If, cst.IfExp, cst.While)):
-            if any(isinstance(each, cst.Name) and each.value in _SELECTING for each in nodes(node.test)):
-                return True
-    return False
-
-
 def _fixes(event: LeafWritten) -> Iterator[Fix]:
     title = "write without recording gradients: `with torch.no_grad():`"
-    edit = None if event.is_differentiated else _without_gradients(event)
+    edit = None if event.is_differentiated else rewrites.inside_block(event.place, "with torch.no_grad():")
     if edit is not None:
         yield Fix(Applicability.SAFE, title, (edit,), (Import("torch"),))
     elif event.is_differentiated:
         yield Fix(Applicability.DISPLAY, "compute a new tensor instead of writing in place", ())
     else:
         yield Fix(Applicability.DISPLAY, title, ())
-
-
-def _without_gradients(event: LeafWritten) -> Edit | None:
-    """Return the edit to put the statement into a `with torch.no_grad():`."""
-    line = enclosing_line(event.place)
-    module = event.place.module
-    if line is None or len(line.body) != 1:
-        return None
-    span = module.span(line)
-    if span.row != span.end_row:
-        return None
-    text = module.text.split("\n")[span.row - 1]
-    indent = text[: len(text) - len(text.lstrip())]
-    if len(indent) != span.column - 1:
-        return None
-    step = "\t" if indent.startswith("\t") else "    "
-    return Edit(span.start(), f"with torch.no_grad():\n{indent}{step}")

@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, made_at
 from shapefix.checks.support.syntax import enclosing_line
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
-from shapefix.domains.gradients import lineage
+from shapefix.domains.gradients import depends_on
 from shapefix.domains.saved_tensors import SavedTensorWritten
 from shapefix.domains.training import Backward
 from shapefix.interpreter.tensor_values import TensorValue
@@ -70,7 +70,7 @@ def _backward(event: SavedTensorWritten, context: CheckContext) -> Backward | No
         if other is event:
             is_written = True
         elif isinstance(other, Backward) and isinstance(other.loss, TensorValue):
-            if any(each is event.saved.result for each in lineage(other.loss)):
+            if depends_on(other.loss, event.saved.result):
                 return other if is_written else None
     return None
 

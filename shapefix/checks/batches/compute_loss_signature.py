@@ -8,6 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import MethodOverridden
 
@@ -35,10 +36,6 @@ def _fix(event: MethodOverridden) -> Iterator[Fix]:
     if getattr(tail, "lpar", ()):
         # The span is inside of the parentheses.
         return
-    span, end = module.span(last.name), module.span(tail).end()
-    row = module.text.split("\n")[span.row - 1]
-    margin = row[: span.column - 1]
-    on_own_line = not margin.strip() and span.row != module.span(event.method.name).row
-    separator = f",\n{margin}" if on_own_line else ", "
-    edit = Edit(end, f"{separator}{event.missing}=None")
+    code = rewrites.following(module, last.name, event.method.name, f"{event.missing}=None")
+    edit = Edit(module.span(tail).end(), code)
     yield Fix(Applicability.SAFE, f"accept `{event.missing}`", (edit,))

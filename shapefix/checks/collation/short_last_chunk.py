@@ -14,7 +14,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.conditions import comparison, in_backticks, of_code
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import (
     Applicability,
@@ -29,7 +29,7 @@ from shapefix.diagnostics import (
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.modules import Module, Place, children, target_names
+from shapefix.interpreter.modules import Module, Place, children, nodes, target_names
 from shapefix.interpreter.per_item_sizes import Cut
 from shapefix.interpreter.values import LibraryObject, Reference, Value
 from shapefix.tensors.polynomials import Size, every_symbol

@@ -9,11 +9,11 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.idle_results import is_idle
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
 from shapefix.diagnostics import Diagnostic, Fix
 from shapefix.domains.operations import Discarded
-from shapefix.interpreter.modules import dotted_name, target_names
+from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 
 _CONVERSIONS = frozenset(

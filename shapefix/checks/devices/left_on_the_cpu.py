@@ -19,12 +19,18 @@ from shapefix.checks.support.device_placement import (
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line, holds, nodes
+from shapefix.checks.support.syntax import (
+    enclosing,
+    enclosing_class,
+    enclosing_function,
+    enclosing_line,
+    holds,
+)
 from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Edit, Evidence, Fix, Role, Span
 from shapefix.domains.devices import FORWARD, DeviceMismatch
-from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
+from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes, target_names
 from shapefix.interpreter.values import LibraryObject
 
 _CASTS = frozenset({"half", "bfloat16", "double"})
@@ -302,7 +308,7 @@ def _weight(event: DeviceMismatch, made: Place, name: str) -> str:
     layer = event.layer
     if not isinstance(layer, LibraryObject) or layer.place is None or layer.place.module is not made.module:
         return ""
-    owner = _class(made)
+    owner = enclosing_class(made)
     stated = [node for node in nodes(owner) if isinstance(node, cst.Assign)] if owner is not None else []
     bound = [node for node in stated if _mentions_target(node, name)]
     if len(bound) != 1 or bound[0].value is not layer.place.node or _attribute(bound[0]) != name:
@@ -345,19 +351,14 @@ def _is_tensor(value: cst.BaseExpression, made: cst.CSTNode) -> bool:
     return True
 
 
-def _class(made: Place) -> cst.ClassDef | None:
-    around = enclosing(made.module, made.node)
-    return next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
-
-
 def _moves_itself(made: Place) -> bool:
-    owner = _class(made)
+    owner = enclosing_class(made)
     body = owner.body.body if owner is not None else ()
     return any(isinstance(node, cst.FunctionDef) and node.name.value in _MOVERS for node in body)
 
 
 def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
-    owner = _class(made)
+    owner = enclosing_class(made)
     if owner is None or not _is_tensor(assign.value, made.node):
         return
     module = made.module

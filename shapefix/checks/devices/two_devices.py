@@ -20,13 +20,13 @@ from shapefix.checks.support.device_placement import (
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_function
 from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
-from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import Device, DeviceKind
 from shapefix.tensors.ops import Op
 
@@ -34,6 +34,8 @@ from shapefix.tensors.ops import Op
 @rule("SF602", on=DeviceMismatch)
 def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
+        return
+    if event.cpu.source is not None and _is_apart_itself(event.cpu.source, context):
         return
     where = _text(event.other, event.place)
     seen = place_seen(event)
@@ -47,7 +49,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         condition=_on_a_gpu(event.other),
         evidence=[
             *call_trace(event),
-            *_came(event.cpu, "on the CPU since this line"),
+            *_came(event.cpu, _since(event.cpu)),
             *_came(event.other, f"{_how(event.other)} {_text(event.other)} here"),
             *(Evidence(each.place.span, "result unused here") for each in lost),
             Evidence(event.place.span, f"combined here: {reason}", Role.FAILURE),
@@ -56,6 +58,18 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         follows=Cause("SF601", lost[0].place.span) if lost else _created_alone(event, rule),
         habit=_mistake(event),
     )
+
+
+def _is_apart_itself(source: Device, context: CheckContext) -> bool:
+    """Whether the tensor whose device another one took over is itself used with one on a GPU."""
+    return any(
+        isinstance(each, DeviceMismatch) and each.cpu.source is None and each.cpu.place is source.place
+        for each in context.events
+    )
+
+
+def _since(device: Device) -> str:
+    return "its weights are created on the CPU here" if device.of_weights else "on the CPU since this line"
 
 
 def _on_a_gpu(device: Device) -> Condition | None:
@@ -154,13 +168,8 @@ def _is_visible(node: cst.BaseExpression, there: Place, here: Place) -> bool:
         return True
     root = dotted_name(node).partition(".")[0]
     if root == "self":
-        return _class_around(there) is _class_around(here)
+        return enclosing_class(there) is enclosing_class(here)
     return bool(root) and not _is_local(there, root)
-
-
-def _class_around(place: Place) -> cst.ClassDef | None:
-    around = reversed(enclosing(place.module, place.node))
-    return next((node for node in around if isinstance(node, cst.ClassDef)), None)
 
 
 def place_seen(event: DeviceMismatch) -> Place:
@@ -177,8 +186,7 @@ def place_seen(event: DeviceMismatch) -> Place:
 
 def _mistake(event: DeviceMismatch) -> str:
     """Return the mistake shown by several operations: a model left on the CPU, a layer made on a GPU."""
-    around = reversed(enclosing(event.place.module, event.place.node))
-    owner = next((each for each in around if isinstance(each, cst.ClassDef)), None)
+    owner = enclosing_class(event.place)
     there = event.other.place
     if there is not None and isinstance(there.node, cst.Call):
         if dotted_name(there.node.func).removeprefix("torch.").startswith("nn."):
@@ -190,11 +198,12 @@ def _mistake(event: DeviceMismatch) -> str:
 
 def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     where = device_code(event.other)
-    if event.here is None:
-        yield Fix(Applicability.DISPLAY, f"move the layer to {_text(event.other)}, too", ())
+    if event.here is None or event.cpu.of_weights:
+        what = "layer" if event.here is None else "model"
+        yield Fix(Applicability.DISPLAY, f"move the {what} to {_text(event.other)}, too", ())
         return
     made = event.cpu.place
-    if where is None or event.other.place is None or made is None:
+    if where is None or event.other.place is None or made is None or event.cpu.source is not None:
         return
     code, there = event.other.place.module.code(where), event.other.place
     if event.cpu.by_default and is_creation(made.node) and _is_known(where, there, made):

@@ -9,18 +9,19 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.optimized import are_all_known, has_weights
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_class
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
-from shapefix.domains.gradients import lineage
+from shapefix.diagnostics import Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.gradients import depends_on
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.registration import UnregisteredSet, members, registered_in
 from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, Owners
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.modules import Place, children, dotted_name, target_names
+from shapefix.interpreter.modules import Place, children, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_tensor, facts_of
 
@@ -75,10 +76,11 @@ def _tensor(
         return
     for call in _learning_calls(event.owner, context):
         result = as_tensor(call.result)
-        is_used = result is not None and any(each is tensor for each in lineage(result))
+        is_used = result is not None and depends_on(result, tensor)
         if is_used and _given(call, context) is not None:
-            fix = _wrapped(event, "Parameter", "make it a parameter of the module")
-            yield _finding(event, context, call, "tensor", tensor.origin.place, rule, fix)
+            edit = _wrapped(event, "Parameter")
+            fix = rewrites.unsafe_or_advice("make it a parameter of the module", edit)
+            yield _finding(event, context, call, "tensor", tensor.origin.place, rule, iter((fix,)))
             return
 
 
@@ -100,7 +102,7 @@ def _is_learned_from(call: ForwardCalled, context: CheckContext) -> bool:
 
 
 def _depends(loss: TensorValue | None, result: TensorValue) -> bool:
-    return loss is not None and any(each is result for each in lineage(loss))
+    return loss is not None and depends_on(loss, result)
 
 
 def _given(call: ForwardCalled, context: CheckContext) -> frozenset[Value] | None:
@@ -125,9 +127,7 @@ def _given(call: ForwardCalled, context: CheckContext) -> frozenset[Value] | Non
 
 def _is_registered_by_hand(event: UnregisteredSet) -> bool:
     """Whether the class may register the value of an attribute by hand, or in another function."""
-    module = event.place.module
-    around = enclosing(module, event.place.node)
-    scope = next((node for node in around if isinstance(node, cst.ClassDef)), None)
+    module, scope = event.place.module, enclosing_class(event.place)
     value = _assigned(event.place)
     if scope is None or value is None:
         return True
@@ -185,9 +185,7 @@ def _finding(
     step = within(call.loops[-1].loop, context, OptimizerStepped)[0]
     built = next(each for each in of_kind(context, OptimizerCreated) if each.optimizer is step.optimizer)
     what = "layers in" if kind == "layers" else "tensor"
-    which = {"ListValue": "list", "DictValue": "dict", "TupleValue": "tuple"}.get(
-        type(event.value).__name__, ""
-    )
+    which = _CONTAINERS.get(type(event.value), "")
     plain = f" (a plain {which})" if which else ""
     return rule.diagnostic(
         event.place.span,
@@ -217,18 +215,15 @@ def _listed(event: UnregisteredSet, held: list[Value]) -> Iterator[Fix]:
         direct = list(value.items or held) if isinstance(value, (ListValue, TupleValue)) else []
     is_flat = are_modules and all(isinstance(each, (InstanceValue, LibraryObject)) for each in direct)
     message = f"register them: `nn.{kind}(…)`"
-    if is_flat:
-        yield from _wrapped(event, kind, message)
-    else:
-        yield Fix(Applicability.DISPLAY, message, ())
+    yield rewrites.unsafe_or_advice(message, _wrapped(event, kind) if is_flat else None)
 
 
-def _wrapped(event: UnregisteredSet, kind: str, message: str) -> Iterator[Fix]:
+def _wrapped(event: UnregisteredSet, kind: str) -> Edit | None:
+    """Return the edit to wrap the assigned value, None if it or the name of `torch.nn` is not known."""
     value, module = _assigned(event.place), event.place.module
     namespace = _namespace(event.place)
     if value is None or namespace is None:
-        yield Fix(Applicability.DISPLAY, message, ())
-        return
+        return None
     code = module.code(value)
     if kind == "Parameter":
         code = _REQUIRED.sub("", code)
@@ -238,7 +233,7 @@ def _wrapped(event: UnregisteredSet, kind: str, message: str) -> Iterator[Fix]:
         code = f"({code})"
     elif isinstance(value, cst.GeneratorExp):
         code = code.strip("()")
-    yield Fix(Applicability.UNSAFE, message, (Edit(module.span(value), f"{namespace}.{kind}({code})"),))
+    return Edit(module.span(value), f"{namespace}.{kind}({code})")
 
 
 def _namespace(place: Place) -> str | None:

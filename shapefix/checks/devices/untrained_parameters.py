@@ -14,7 +14,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.optimized import are_all_known, has_weights
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.domains.gradients import lineage
+from shapefix.domains.gradients import depends_on
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
@@ -58,7 +58,7 @@ def _is_learned_from(event: ForwardCalled, loop: Loop, context: CheckContext) ->
     if result is None or any(_FIXED.search(each.module.text) for each in _places(event)):
         return False
     return any(
-        is_certain(backward, loop) and any(each is result for each in lineage(loss))
+        is_certain(backward, loop) and depends_on(loss, result)
         for backward in within(loop, context, Backward)
         if (loss := as_tensor(backward.loss)) is not None
     )

@@ -43,6 +43,8 @@ _EXPANDED = frozenset({"expand", "expand_as", "broadcast_to"})
 _INDEXED = frozenset({"gather", "scatter", "scatter_add", "index_add", "index_copy", "index_select"})
 _DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})
 _ITEMS = frozenset({"setitem", "getitem"})
+_WIDE = 7
+"""The smallest kernel that may be meant to cover a whole dimension."""
 
 
 @rule("SF510", on=OpRejected)
@@ -54,6 +56,8 @@ def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule)
         return
     if isinstance(error, WrongRank):
         numbers = tuple(range(min(len(event.operands), 3)))
+    if isinstance(error, SizeMismatch) and _may_be_covered(error):
+        return
     reason = _reason(event, error, context)
     conditions = _strongest(error.conditions) if isinstance(error, SizeMismatch) else ()
     yield rule.diagnostic(
@@ -64,6 +68,14 @@ def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule)
         condition=context.condition(conditions) if conditions else None,
         fixes=_fixes(event, error),
     )
+
+
+def _may_be_covered(error: SizeMismatch) -> bool:
+    """Whether a size is 1 for inputs as long as a wide kernel, made to cover all of them."""
+    if not error.conditions:
+        return False
+    lost = (error.have - error.want).value
+    return lost is not None and abs(lost) >= _WIDE - 1
 
 
 def _strongest(sizes: tuple[Size, ...]) -> tuple[Size, ...]:

@@ -20,14 +20,18 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
     error = event.error
     if not is_by_class(event.function) or not isinstance(error, IndexOutOfRange) or is_unlikely(event):
         return
-    scores, target = event.operands[0].tensor, event.operands[1].tensor
+    target = event.operands[-1].tensor
+    scores = event.operands[0].tensor if len(event.operands) > 1 else None
     outside, classes = context.text(error.index), context.text(error.size)
     is_drawn = target.extremes is not None and target.extremes.drawn
     holds = "may contain" if is_drawn else "contains"
-    ids = named(event, 1)
-    is_negative = at_least(error.index, 0) is False
-    limit = "class ids start at 0" if is_negative else f"{named(event, 0)} scores only classes 0 to "
-    limit += "" if is_negative else context.text(error.size - 1)
+    ids = "`labels`" if scores is None else named(event, 1)
+    if at_least(error.index, 0) is False:
+        limit = "class ids start at 0"
+    elif scores is None:
+        limit = f"the model has num_labels={classes}: only classes 0 to {context.text(error.size - 1)}"
+    else:
+        limit = f"{named(event, 0)} scores only classes 0 to {context.text(error.size - 1)}"
     yield rule.diagnostic(
         event.place.span,
         f"{ids} {holds} class {outside}, but {limit}",
@@ -35,7 +39,7 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
         evidence=[
             *call_trace(event),
             *made_at(event.layer),
-            *shape_trace(scores, context)[-3:],
+            *(shape_trace(scores, context)[-3:] if scores is not None else ()),
             *shape_trace(target, context)[-3:],
             Evidence(event.place.span, f"class {outside} of {classes} is looked up"),
         ],

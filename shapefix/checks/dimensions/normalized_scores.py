@@ -8,11 +8,10 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.score_sources import Source, source_of
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Role
+from shapefix.checks.support.score_sources import Source, source_of_input
+from shapefix.diagnostics import Diagnostic, Evidence, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
-from shapefix.interpreter.values import as_tensor
 from shapefix.tensors.ops import Op
 
 _NORMALIZING = {
@@ -31,8 +30,7 @@ def normalized_scores(
 ) -> Iterator[Diagnostic]:
     if not isinstance(event, LossComputed) or event.function not in _NORMALIZING:
         return
-    scores = as_tensor(event.given.get("input"))
-    source = None if scores is None else source_of(scores)
+    source = source_of_input(event)
     if source is None or source.op not in _PROBABILITIES:
         return
     loss, applied = event.function.rpartition(".")[2], _NORMALIZING[event.function]
@@ -58,8 +56,4 @@ def normalized_scores(
 
 def _fixes(source: Source, activation: str, context: CheckContext) -> Iterator[Fix]:
     message = f"leave out the {activation}; apply it only where probabilities are needed"
-    edit = source.removal(context)
-    if edit is None:
-        yield Fix(Applicability.DISPLAY, message, ())
-    else:
-        yield Fix(Applicability.UNSAFE, message, (edit,))
+    yield rewrites.unsafe_or_advice(message, source.removal(context))

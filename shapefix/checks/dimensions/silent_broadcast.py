@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
 from shapefix.checks.support.operands import code_of, is_empty, named, shown
+from shapefix.checks.support.syntax import holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.operations import Broadcast, ReducedToScalar
-from shapefix.interpreter.modules import children
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.errors import ShapeError
@@ -85,15 +83,10 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
 def _is_meant(event: Broadcast) -> bool:
     """Whether the dimension was added for this comparison, or both operands come from one tensor."""
     step = event.operands[event.longer].tensor.origin
-    if step is not None and step.op in _MEANT and _holds(event.place.node, step.place.node):
+    if step is not None and step.op in _MEANT and holds(event.place.node, step.place.node):
         return True
     one, two = (_seen_from(operand.tensor) for operand in event.operands)
     return one is not None and one is two
-
-
-def _holds(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
-    """Whether a node contains another one."""
-    return any(child is wanted or _holds(child, wanted) for child in children(node))
 
 
 def _seen_from(tensor: TensorValue) -> LayoutStep | None:

@@ -11,9 +11,8 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.score_sources import Source, source_of
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
+from shapefix.diagnostics import Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.domains.losses import LossComputed
-from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.values import LibraryObject, as_tensor
 from shapefix.tensors.ops import SOFTMAXES, Op
 
@@ -33,11 +32,9 @@ _THROUGH = frozenset({Op.LOG, Op.TO, Op.TO_DTYPE, Op.CLONE, Op.CONTIGUOUS})
 """Operations that keep every element where it is."""
 
 
-@rule("SF515", on=(LossComputed, OperationCalled))
-def softmax_over_batch(
-    event: LossComputed | OperationCalled, context: CheckContext, rule: Rule
-) -> Iterator[Diagnostic]:
-    if not isinstance(event, LossComputed) or event.function not in _BY_CLASS:
+@rule("SF515", on=LossComputed)
+def softmax_over_batch(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    if event.function not in _BY_CLASS:
         return
     given = as_tensor(event.given.get("input"))
     if given is None or given.layout is None or given.layout.rank < 2:
@@ -69,11 +66,7 @@ def softmax_over_batch(
 
 
 def _fixes(source: Source) -> Iterator[Fix]:
-    edit = _with_dim_1(source)
-    if edit is None:
-        yield Fix(Applicability.DISPLAY, "normalize over the classes: dim=1", ())
-    else:
-        yield Fix(Applicability.UNSAFE, "normalize over the classes: dim=1", (edit,))
+    yield rewrites.unsafe_or_advice("normalize over the classes: dim=1", _with_dim_1(source))
 
 
 def _with_dim_1(source: Source) -> Edit | None:

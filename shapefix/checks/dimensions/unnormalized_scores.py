@@ -11,12 +11,12 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.score_sources import Source, source_of
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.checks.support.score_sources import Source, source_of_input
+from shapefix.diagnostics import Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import LibraryObject, as_tensor
+from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.ops import Op
 
 _SCORES = frozenset({Op.LINEAR, Op.BILINEAR, Op.CONVOLUTION, Op.ADDMM})
@@ -82,12 +82,9 @@ _LOGARITHMIC = {
 def unnormalized_scores(
     event: LossComputed | OperationCalled, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
-    if not isinstance(event, LossComputed) or event.function not in _EXPECTED:
-        return
-    expected = _EXPECTED[event.function]
-    given = as_tensor(event.given.get("input"))
-    source = None if given is None else source_of(given)
-    if source is None:
+    expected = _EXPECTED.get(event.function) if isinstance(event, LossComputed) else None
+    source = source_of_input(event)
+    if not isinstance(event, LossComputed) or expected is None or source is None:
         return
     consequence = next((text for ops, text in expected.wrong.items() if source.op in ops), None)
     if consequence is None:
@@ -119,20 +116,14 @@ def _fixes(
     if source.op is Op.SOFTMAX:
         name = _LOGARITHMIC.get(source.function(context))
         edit = None if name is None else _renamed(source.place, name)
-        yield _offered("take the log-softmax instead of the softmax", edit)
+        yield rewrites.unsafe_or_advice("take the log-softmax instead of the softmax", edit)
     elif source.op in _SCORES and expected.twin:
         name = expected.twin if event.layer is None else _LAYERS[expected.twin]
         made = event.layer.place if isinstance(event.layer, LibraryObject) else event.place
         edit = None if made is None else _renamed(made, name)
-        yield _offered(f"use `{name}`, which expects scores", edit)
+        yield rewrites.unsafe_or_advice(f"use `{name}`, which expects scores", edit)
     elif source.op in _SCORES:
-        yield _offered("apply `log_softmax` to the scores", None)
-
-
-def _offered(message: str, edit: Edit | None) -> Fix:
-    if edit is None:
-        return Fix(Applicability.DISPLAY, message, ())
-    return Fix(Applicability.UNSAFE, message, (edit,))
+        yield rewrites.unsafe_or_advice("apply `log_softmax` to the scores", None)
 
 
 def _renamed(place: Place, name: str) -> Edit | None:

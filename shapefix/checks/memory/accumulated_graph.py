@@ -12,13 +12,13 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
-from shapefix.checks.support.syntax import enclosing, holds, nodes
+from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, Place, children, dotted_name
+from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown
 

@@ -11,10 +11,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import after
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.training import Backward, CheckpointDetached
+from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.values import LibraryObject
 
 

@@ -22,10 +22,9 @@ from shapefix.checks.support.handlers import (
     speaks_of_memory,
     tests_exception,
 )
-from shapefix.checks.support.syntax import nodes
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
-from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 
 _OWN = frozenset(
     {"torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "torch.cuda.memory.OutOfMemoryError"}

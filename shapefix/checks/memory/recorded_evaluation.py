@@ -12,14 +12,14 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import ends_early, goes_over_data, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.idle_results import is_measured
-from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Role, Span
 from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.modes import EvaluationRecorded, ModeSwitched
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, target_names
+from shapefix.interpreter.modules import Module, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown
 

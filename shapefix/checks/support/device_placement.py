@@ -7,11 +7,11 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_passed
-from shapefix.checks.support.syntax import enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.diagnostics import Applicability, Fix
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
-from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
+from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes, target_names
 from shapefix.interpreter.values import as_tensor
 
 CREATIONS = frozenset(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.exponentials import ClampedExp
-from shapefix.interpreter.modules import Module, children, dotted_name
+from shapefix.interpreter.modules import Module, children, dotted_name, nodes
 
 _HOLDERS = (cst.Tuple, cst.List, cst.Dict, cst.Call, cst.FormattedString)
 _COMPUTING = frozenset(

@@ -8,11 +8,11 @@ from enum import Flag, StrEnum, auto
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit, Span
 from shapefix.domains.try_blocks import TryBlock
-from shapefix.interpreter.modules import Module, children, dotted_name, target_names
+from shapefix.interpreter.modules import Module, children, dotted_name, nodes, target_names
 
 ExceptHandler = cst.ExceptHandler | cst.ExceptStarHandler
 

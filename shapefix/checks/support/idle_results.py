@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.syntax import enclosing, holds, nodes
+from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.domains.operations import Discarded
 from shapefix.domains.passed_on import MOVES, PassedOn
-from shapefix.interpreter.modules import children, dotted_name
+from shapefix.interpreter.modules import children, dotted_name, nodes
 from shapefix.interpreter.values import FunctionValue
 
 _TIMERS = frozenset(

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import libcst as cst
 
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.syntax import nodes
 from shapefix.diagnostics import Applicability, Edit, Fix
 from shapefix.domains.batches import ModelCalled
 from shapefix.domains.raggedness import Column
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Module, Place, nodes
 
 _PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 

@@ -22,12 +22,12 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.literal_sites import edit_of, given_to, product_of, stated
 from shapefix.checks.support.rewrites import line_of
-from shapefix.checks.support.syntax import enclosing, enclosing_function, holds, nodes
+from shapefix.checks.support.syntax import enclosing_class, enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
@@ -148,8 +148,7 @@ def other_use(event: OpRejected, context: CheckContext) -> str:
     """Return advice if the class calls the layer elsewhere, too, and it fits there; "" otherwise."""
     node, module = event.place.node, event.place.module
     name = dotted_name(node.func) if isinstance(node, cst.Call) else ""
-    around = enclosing(module, node)
-    owner = next((each for each in reversed(around) if isinstance(each, cst.ClassDef)), None)
+    owner = enclosing_class(event.place)
     if owner is None or not name.startswith("self."):
         return ""
     rejected = {each.place.node for each in context.events if isinstance(each, OpRejected)}
@@ -203,8 +202,7 @@ def helper_call(step: LayoutStep) -> cst.Call | None:
     """Return the call of a helper for the layer of a step: `self.conv = conv1x1(32, classes)`."""
     node, layer = step.place.node, step.producer
     name = dotted_name(node.func) if isinstance(node, cst.Call) else ""
-    around = enclosing(step.place.module, node)
-    owner = next((each for each in reversed(around) if isinstance(each, cst.ClassDef)), None)
+    owner = enclosing_class(step.place)
     if owner is None or not name.startswith("self.") or not isinstance(layer, LibraryObject):
         return None
     stated = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, enclosing_class
 from shapefix.diagnostics import Edit
 from shapefix.interpreter.modules import Module, Place, children
 from shapefix.interpreter.values import IntegerLiteral, LibraryObject
@@ -49,14 +49,14 @@ def stated(layer: LibraryObject, setting: str, given: cst.BaseExpression) -> Sta
     own = _last_name(given)
     if call is not None and not name:
         # `Net(271, 256)`: the number's name is that of the function's parameter.
-        producer = _class_around(layer.place)
+        producer = enclosing_class(layer.place)
         is_maker = producer is not None and _last_name(call.func) == producer.name.value
         alone = is_maker and producer is not None and _reads(own, [producer], {}) == (1, 0)
         return Stated(value.place, own, alone)
     classes = {node.name.value: node for module in modules for node in _classes(module.tree)}
     used, passed_on = _reads(name, [module.tree for module in modules], classes)
     if passed_on and own != name:
-        used += _reads(own, [_class_around(layer.place) or layer.place.module.tree], classes)[0]
+        used += _reads(own, [enclosing_class(layer.place) or layer.place.module.tree], classes)[0]
     return Stated(value.place, name, used <= 1 and passed_on <= 1)
 
 
@@ -93,11 +93,6 @@ def _last_name(node: cst.CSTNode) -> str:
         if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
             return str(index.value.evaluated_value)
     return ""
-
-
-def _class_around(place: Place) -> cst.ClassDef | None:
-    around = enclosing(place.module, place.node)
-    return next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
 
 
 def _classes(tree: cst.CSTNode) -> Iterator[cst.ClassDef]:

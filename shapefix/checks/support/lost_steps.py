@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
     Backward,
@@ -20,7 +20,7 @@ from shapefix.domains.training import (
     TrainingEvent,
 )
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.modules import dotted_name, nodes
 
 
 def step_before_clipping(event: GradientsClipped, context: CheckContext) -> OptimizerStepped | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import enclosing, nodes
-from shapefix.interpreter.modules import Place
+from shapefix.checks.support.syntax import enclosing
+from shapefix.interpreter.modules import Place, nodes
 
 
 def reads_loss(call: Place) -> bool:

@@ -7,7 +7,7 @@ from typing import TypeGuard
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_function
 from shapefix.domains.raggedness import Origin
 from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.events import Event
@@ -77,9 +77,7 @@ def _own_tokenizer(place: Place, made: Origin, context: CheckContext) -> str | N
     )
     if not last or not any(_is_at(event, made) for event in context.events):
         return None
-    around = enclosing(place.module, place.node)
-    owner = next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
-    method = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+    owner, method = enclosing_class(place), enclosing_function(place)
     if owner is None or method is None or not method.params.params:
         return None
     receiver = method.params.params[0].name.value

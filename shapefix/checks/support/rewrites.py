@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.checks.support.syntax import enclosing, enclosing_line
-from shapefix.diagnostics import Edit, Span
+from shapefix.diagnostics import Applicability, Edit, Fix, Span
 from shapefix.interpreter.modules import Module, Place
 
 
@@ -15,6 +15,13 @@ def line_of(place: Place, seen_from: Module) -> str:
     if place.module is seen_from:
         return f"line {span.row}"
     return f"{span.path.replace(chr(92), '/').rpartition('/')[2]}:{span.row}"
+
+
+def unsafe_or_advice(message: str, edit: Edit | None) -> Fix:
+    """Return an unsafe fix of one edit; without an edit its message as advice."""
+    if edit is None:
+        return Fix(Applicability.DISPLAY, message, ())
+    return Fix(Applicability.UNSAFE, message, (edit,))
 
 
 def without_statement(place: Place) -> Edit | None:
@@ -55,13 +62,28 @@ def before_statement(place: Place, code: str) -> Edit | None:
     line = enclosing_line(place)
     if line is None:
         return None
-    span = place.module.span(line)
-    first = place.module.text.split("\n")[span.row - 1]
-    indent = first[: len(first) - len(first.lstrip())]
-    if len(indent) != span.column - 1:
-        # The statement is on the line of its block header: `if norm: clip(...)`.
+    indent = _indent(place.module, line)
+    return None if indent is None else Edit(place.module.span(line).start(), f"{code}\n{indent}")
+
+
+def inside_block(place: Place, header: str) -> Edit | None:
+    """Return the edit to put the one-line statement around place into a block: `with torch.no_grad():`."""
+    line = enclosing_line(place)
+    if line is None or len(line.body) != 1:
         return None
-    return Edit(span.start(), f"{code}\n{indent}")
+    span, indent = place.module.span(line), _indent(place.module, line)
+    if indent is None or span.row != span.end_row:
+        return None
+    step = "\t" if indent.startswith("\t") else "    "
+    return Edit(span.start(), f"{header}\n{indent}{step}")
+
+
+def _indent(module: Module, line: cst.SimpleStatementLine) -> str | None:
+    """Return the indentation of a line; None on the line of its block header: `if norm: clip(...)`."""
+    span = module.span(line)
+    first = module.text.split("\n")[span.row - 1]
+    indent = first[: len(first) - len(first.lstrip())]
+    return indent if len(indent) == span.column - 1 else None
 
 
 def renamed(module: Module, function: cst.BaseExpression, name: str) -> Edit:
@@ -78,10 +100,18 @@ def appended(module: Module, call: cst.Call, argument: str) -> Edit:
             Span(span.path, span.end_row, span.end_column - 1, span.end_row, span.end_column - 1), argument
         )
     last = call.args[-1]
+    return Edit(module.span(last).end(), following(module, last, call, argument))
+
+
+def following(module: Module, last: cst.CSTNode, header: cst.CSTNode, code: str) -> str:
+    """Return the text of a further item of a list, on a line of its own if the last item has one.
+
+    header is the node at the start of the list.
+    """
     span = module.span(last)
     margin = module.text.split("\n")[span.row - 1][: span.column - 1]
-    on_own_line = not margin.strip() and span.row != module.span(call).row
-    return Edit(span.end(), f",\n{margin}{argument}" if on_own_line else f", {argument}")
+    on_own_line = not margin.strip() and span.row != module.span(header).row
+    return f",\n{margin}{code}" if on_own_line else f", {code}"
 
 
 def behind(module: Module, argument: cst.Arg, text: str) -> Edit:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit
+from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import LibraryObject
+from shapefix.interpreter.values import LibraryObject, as_tensor
 from shapefix.tensors.ops import Op
 
 KEPT = frozenset(
@@ -85,7 +87,7 @@ class Source:
         if layer is not None and layer.place is not None:
             return _without_item(layer.place)
         node, module = self.step.place.node, self.step.place.module
-        if not isinstance(node, cst.Call):
+        if not isinstance(node, cst.Call) or _is_used_elsewhere(self.step.place):
             return None
         call = _call_at(self.step.place, context)
         if call is None:
@@ -99,6 +101,12 @@ class Source:
         return Edit(module.span(node), module.code(given))
 
 
+def source_of_input(event: LossComputed | OperationCalled) -> Source | None:
+    """Return the operation computing the input of a loss, None if it is not known."""
+    given = as_tensor(event.given.get("input")) if isinstance(event, LossComputed) else None
+    return None if given is None else source_of(given)
+
+
 def source_of(tensor: TensorValue, through: Collection[Op] = KEPT) -> Source | None:
     """Return the operation computing the elements of a tensor, None if it is not known.
 
@@ -110,6 +118,31 @@ def source_of(tensor: TensorValue, through: Collection[Op] = KEPT) -> Source | N
             break
         step = step.source
     return None if step is None or step.op in through else Source(step)
+
+
+_OF_ORDER = frozenset({"argmax", "max", "topk", "sort", "argsort"})
+"""Functions with the same choice for scores as for their probabilities."""
+
+
+def _is_used_elsewhere(place: Place) -> bool:
+    """Check for a result in a variable with several uses, other than choices of the largest."""
+    path = enclosing(place.module, place.node)
+    assign = path[-2] if len(path) > 1 else None
+    target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+    scope = enclosing_function(place) or place.module.tree
+    if not isinstance(target, cst.Name):
+        return False
+    chosen = {
+        id(each)
+        for call in nodes(scope)
+        if isinstance(call, cst.Call) and dotted_name(call.func).rpartition(".")[2] in _OF_ORDER
+        for each in nodes(call)
+    }
+    within = {id(each) for each in nodes(assign)} if assign is not None else set()
+    later = dropwhile(lambda each: each is not assign, nodes(scope))
+    uses = [each for each in later if isinstance(each, cst.Name) and each.value == target.value]
+    uses = [each for each in uses if id(each) not in within]
+    return sum(id(each) not in chosen for each in uses) > 1
 
 
 def _call_at(place: Place, context: CheckContext) -> OperationCalled | None:

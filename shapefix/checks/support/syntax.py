@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
-from shapefix.interpreter.modules import Module, Place, children
-
-
-def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield a node and all nodes below it, outermost first, in their order."""
-    yield root
-    for child in children(root):
-        yield from nodes(child)
+from shapefix.interpreter.modules import Module, Place, nodes, path_to
 
 
 def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
@@ -23,7 +14,7 @@ def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
 
 def enclosing(module: Module, node: cst.CSTNode) -> list[cst.CSTNode]:
     """Return the path to a node, outermost first, with the node itself; empty if another module has it."""
-    return _path(module.tree, node) or []
+    return path_to(module.tree, node)
 
 
 def number_index(node: cst.CSTNode) -> int | None:
@@ -41,17 +32,13 @@ def enclosing_function(place: Place) -> cst.FunctionDef | None:
     return next((node for node in around if isinstance(node, cst.FunctionDef)), None)
 
 
+def enclosing_class(place: Place) -> cst.ClassDef | None:
+    """Return the innermost class around a place; None outside of classes."""
+    around = reversed(enclosing(place.module, place.node))
+    return next((node for node in around if isinstance(node, cst.ClassDef)), None)
+
+
 def enclosing_line(place: Place) -> cst.SimpleStatementLine | None:
     """Return the line of simple statements around a place."""
     around = reversed(enclosing(place.module, place.node))
     return next((node for node in around if isinstance(node, cst.SimpleStatementLine)), None)
-
-
-def _path(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode] | None:
-    if root is node:
-        return [root]
-    for child in children(root):
-        found = _path(child, node)
-        if found is not None:
-            return [root, *found]
-    return None

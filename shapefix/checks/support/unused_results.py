@@ -9,16 +9,16 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.domains.devices import DeviceMismatch
-from shapefix.domains.gradients import lineage
+from shapefix.domains.gradients import depends_on
 from shapefix.domains.operations import Discarded, InPlaceWrite
 from shapefix.domains.training import Backward, OptimizerCreated
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import dotted_name, target_names
+from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
 
@@ -161,7 +161,7 @@ def _contains(value: Value | None, tensor: TensorValue, depth: int = 0) -> bool:
 
 def _flows(loss: TensorValue, tensor: TensorValue) -> bool:
     """Whether gradients of a loss flow back to a tensor."""
-    return any(each is tensor for each in lineage(loss))
+    return depends_on(loss, tensor)
 
 
 def _is_display(event: Discarded) -> bool:

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import enclosing, nodes
-from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.checks.support.syntax import enclosing
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 
 _CHECKS = ("version", "signature", "hasattr", "fields", "parameters")
 """Parts of names in tests that tell versions apart: `__version__`, `inspect.signature`."""

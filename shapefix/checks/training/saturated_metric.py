@@ -22,13 +22,13 @@ from shapefix.checks.support.handlers import (
     tests_exception,
 )
 from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
-from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.exponentials import ClampedExp
 from shapefix.domains.training import Backward
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
-from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.modules import dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.ops import Op
 

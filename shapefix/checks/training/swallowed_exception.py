@@ -23,10 +23,10 @@ from shapefix.checks.support.handlers import (
     report_of,
     tests_exception,
 )
-from shapefix.checks.support.syntax import enclosing, holds, nodes
+from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
-from shapefix.interpreter.modules import Module, dotted_name
+from shapefix.interpreter.modules import Module, dotted_name, nodes
 
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
 """Families of rules that report exceptions of torch; SF602 does so, too."""

@@ -11,13 +11,13 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, goes_over_data, is_followed, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import end_of_line
-from shapefix.checks.support.syntax import enclosing_function, holds, nodes
+from shapefix.checks.support.syntax import enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
 from shapefix.domains.training import Backward, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Module, Place, nodes
 from shapefix.interpreter.values import LibraryObject
 
 

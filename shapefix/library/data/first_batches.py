@@ -7,26 +7,32 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import Module, Place, children
+from shapefix.interpreter.modules import Module, Place, children, nodes, path_to
 
 _WRAPPERS = frozenset({"enumerate", "tqdm", "iter", "track"})
+_COLLECTIONS = frozenset({"list", "tuple"})
 _BOUNDS = (cst.Equal, cst.LessThan, cst.LessThanEqual)
 
 
 def takes_first(place: Place) -> bool:
     """Check for an iteration ending before the last batch: `next(iter(loader))`, or a loop with a `break`.
 
-    place is the code iterating over the loader. A loader with a single batch has that one only.
+    place is the code iterating over the loader. A loader with a single batch has that one only. Of a list of
+    all batches, the code may use the first ones, unless a loop goes through it.
     """
-    path = _path(place.module.tree, place.node)
+    path = path_to(place.module.tree, place.node)
     if not path:
         return False
     node = path[-1]
+    is_collected = _is_collection(node)
     for parent in reversed(path[:-1]):
         if isinstance(parent, cst.Arg):
             continue
         if isinstance(parent, cst.Call) and _name(parent) in _WRAPPERS:
             node = parent
+            continue
+        if _is_collection(parent):
+            node, is_collected = parent, True
             continue
         if isinstance(parent, cst.Call):
             # `islice(loader, 3)` may reach the last batch, `islice(loader, 1)` does not.
@@ -34,9 +40,11 @@ def takes_first(place: Place) -> bool:
         if isinstance(parent, cst.For) and parent.iter is node:
             return _stops(parent)
         if isinstance(parent, cst.Assign) and parent.value is node:
+            if is_collected:
+                return True
             return _is_iterator(node) and _is_drawn_outside_loops(place.module, parent, path)
-        return False
-    return False
+        break
+    return is_collected
 
 
 def is_first_pass(ev: Evaluator) -> bool:
@@ -55,6 +63,10 @@ def _name(call: cst.Call) -> str:
     return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")
 
 
+def _is_collection(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Call) and _name(node) in _COLLECTIONS
+
+
 def _is_one(call: cst.Call) -> bool:
     stop = call.args[1].value if len(call.args) == 2 else None
     return isinstance(stop, cst.Integer) and stop.evaluated_value == 1
@@ -64,9 +76,7 @@ def _stops(loop: cst.For) -> bool:
     """Whether the first pass ends the loop: its last statement is `break`, and no `continue` skips it."""
     last = loop.body.body[-1]
     line = last.body if isinstance(last, cst.SimpleStatementLine) else (last,)
-    return isinstance(line[-1], cst.Break) and not any(
-        isinstance(node, cst.Continue) for node in _nodes(loop)
-    )
+    return isinstance(line[-1], cst.Break) and not any(isinstance(node, cst.Continue) for node in nodes(loop))
 
 
 def _is_iterator(node: cst.CSTNode) -> bool:
@@ -81,9 +91,9 @@ def _is_drawn_outside_loops(module: Module, made: cst.Assign, path: list[cst.CST
     kinds = (cst.FunctionDef, cst.For, cst.While, cst.Module)
     block = next(node for node in reversed(path) if isinstance(node, kinds))
     if isinstance(block, cst.Module) or not isinstance(block, cst.FunctionDef):
-        uses = [node for node in _nodes(module.tree) if _is_name(node, target.value)]
+        uses = [node for node in nodes(module.tree) if _is_name(node, target.value)]
     else:
-        uses = [node for node in _nodes(block) if _is_name(node, target.value)]
+        uses = [node for node in nodes(block) if _is_name(node, target.value)]
     drawn = [call.args[0].value for call in _drawn(block) if len(call.args) == 1]
     return len(uses) == 2 and any(node is use for node in drawn for use in uses)
 
@@ -118,19 +128,3 @@ def _tests_counter(test: cst.CSTNode, target: cst.BaseAssignTargetExpression) ->
         and isinstance(compared.operator, _BOUNDS)
         and isinstance(compared.comparator, cst.Integer)
     )
-
-
-def _nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield root
-    for child in children(root):
-        yield from _nodes(child)
-
-
-def _path(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
-    if root is node:
-        return [root]
-    for child in children(root):
-        found = _path(child, node)
-        if found:
-            return [root, *found]
-    return []

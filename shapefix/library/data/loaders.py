@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeGuard
@@ -11,7 +12,7 @@ import libcst as cst
 from shapefix.domains.batches import Batches, Collated
 from shapefix.domains.devices import CPU, placed
 from shapefix.domains.lost_values import note_dataset
-from shapefix.domains.raggedness import may_differ
+from shapefix.domains.raggedness import differs, may_differ
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
@@ -19,6 +20,7 @@ from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, Tex
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, requires_grad, tensor_row
@@ -30,6 +32,7 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     Number,
+    PerhapsNone,
     Text,
     Unknown,
     Value,
@@ -53,6 +56,8 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import BatchSize, SampleIndex
 
 _DATA = "torch.utils.data"
+_FIRST = 4
+"""Number of samples of a dataset that are compared with each other."""
 DATASET, ITERABLE, LOADER = f"{_DATA}.Dataset", f"{_DATA}.IterableDataset", f"{_DATA}.DataLoader"
 TENSORS, SUBSET, CONCATENATED = f"{_DATA}.TensorDataset", f"{_DATA}.Subset", f"{_DATA}.ConcatDataset"
 
@@ -82,7 +87,8 @@ def tensor_dataset(call: Call) -> Value:
 
 @function(SUBSET)
 def subset(call: Call) -> Value:
-    return LibraryObject(SUBSET, {}, call.place, dict(arguments_under(call, SUBSET).values))
+    settings = arguments_under(call, SUBSET).values
+    return LibraryObject(SUBSET, settings, call.place, dict(settings))
 
 
 @function(f"{_DATA}.random_split")
@@ -133,7 +139,9 @@ def sample(call: Call, dataset: Value | None, is_whole: bool = False) -> Value:
                 return Unknown()
             return TupleValue(tuple(item(call.ev, tensor, index, node) for tensor in tensors))
         if dataset.kind == SUBSET:
-            return sample(call, dataset.fields["dataset"])
+            part = sample(call, dataset.fields["dataset"])
+            # The code may have chosen the indices of the samples other than None.
+            return Unknown() if isinstance(part, PerhapsNone) and dataset.arguments else part
         stored = dataset.fields.get("sample")
         if isinstance(stored, DictValue):
             return fresh_row(stored, None)
@@ -150,13 +158,53 @@ def sample(call: Call, dataset: Value | None, is_whole: bool = False) -> Value:
     if isinstance(dataset, InstanceValue):
         if member(dataset.cls, "__getitem__") is None and member(dataset.cls, "__iter__") is not None:
             return each(call.ev, iterate(call.ev, dataset, node))
-        return call_method(call.ev, dataset, "__getitem__", Arguments([index]), node)
+        one = call_method(call.ev, dataset, "__getitem__", Arguments([index]), node)
+        return _differing(call, dataset) or one if is_whole and _is_open(one) else one
     if isinstance(dataset, (ListValue, TupleValue)):
         samples_ = elements(dataset)
         return one_of(call, samples_) if samples_ else each(call.ev, dataset)
     if isinstance(dataset, TensorValue):
         return item(call.ev, dataset, index, node)
     return Unknown()
+
+
+def _is_open(one: Value) -> bool:
+    """Check for a sample with rows or tensors of unknown lengths."""
+    if isinstance(one, TensorValue):
+        return one.layout is None or any(size.value is None for size in one.layout.sizes)
+    array = as_array(one)
+    if array is not None:
+        return _is_open(array)
+    if isinstance(one, ListValue) and one.items is None:
+        return one.length is None or one.length.value is None
+    if isinstance(one, DictValue):
+        return any(map(_is_open, one.fields.values()))
+    return any(map(_is_open, elements(one) or ()))
+
+
+def _differing(call: Call, dataset: InstanceValue) -> Value | None:
+    """Representative of the first samples if their lengths are known and differ; None otherwise."""
+    length = length_of(call, dataset)
+    if length is None or length.value is None or length.value < 2:
+        return None
+    call.ev.silenced += 1
+    call.ev.journal.begin()
+    try:
+        first = [
+            call_method(call.ev, dataset, "__getitem__", Arguments([Constant(number)]), call.place.node)
+            for number in range(min(length.value, _FIRST))
+        ]
+    finally:
+        call.ev.journal.undo()
+        call.ev.silenced -= 1
+    one = one_of(call, list(map(_as_tensors, first)))
+    return one if any(map(differs, _rows(one))) else None
+
+
+def _rows(one: Value) -> Iterator[Value]:
+    """Iterate over a sample, or its parts."""
+    yield one
+    yield from one.fields.values() if isinstance(one, DictValue) else elements(one) or ()
 
 
 def _is_dataset(value: LibraryObject) -> bool:
@@ -179,6 +227,7 @@ def make_loader(call: Call) -> Value:
             None,
             made.batch,
             single=made.single,
+            none=made.none,
         )
         call.ev.emit(event)
     return loader
@@ -207,13 +256,14 @@ def batches(call: Call) -> Value:
 class _Made:
     """Batch, one of its samples, and the collate function: None for torch's default.
 
-    single is True for batches of one sample.
+    single is True for batches of one sample; none is as in Collated.
     """
 
     sample: Value
     collator: Value | None
     batch: Value
     single: bool
+    none: tuple[Place, ...] = ()
 
 
 def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = False) -> _Made | None:
@@ -230,15 +280,37 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
     sampler = (fields["sampler"], fields["batch_sampler"])
     is_whole = all(isinstance(each, Constant) and each.value is None for each in sampler)
     one = sample(call, dataset, is_whole)
+    none: tuple[Place, ...] = ()
+    if isinstance(one, PerhapsNone):
+        # A sampler may leave out the samples that are None.
+        none, one = one.exits if is_whole else (), one.value
+    if isinstance(collator, Constant):
+        one = _as_tensors(one)
     features, one = gathered(one, size if size is not None else Size.symbol("batch_size"), since)
     single = size is not None and size.value == 1
     if is_callable(collator):
-        return _Made(one, collator, collate_by(call, collator, features), single)
+        return _Made(one, collator, collate_by(call, collator, features), single, none)
     if not (isinstance(collator, Constant) and collator.value is None):
         return None
     if size is None:
         return _Made(one, Unknown(), one, single)
-    return _Made(one, None, default_collate(call, one, size), single)
+    return _Made(one, None, default_collate(call, one, size), single, none)
+
+
+def _as_tensors(one: Value) -> Value:
+    """Sample with tensors in the place of its arrays, as torch collates them."""
+    array = as_array(one)
+    if array is not None:
+        return array
+    if isinstance(one, TupleValue):
+        parts = tuple(map(_as_tensors, one.items))
+        is_same = all(part is other for part, other in zip(parts, one.items, strict=True))
+        return one if is_same else TupleValue(parts, one.names)
+    if isinstance(one, DictValue):
+        fields = {key: _as_tensors(part) for key, part in one.fields.items()}
+        if any(fields[key] is not part for key, part in one.fields.items()):
+            return DictValue(fields, one.closed, one.kind, one.absent, one.written)
+    return one
 
 
 def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | None:

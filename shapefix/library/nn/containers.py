@@ -107,13 +107,23 @@ for _kind in (*_SEQUENCES, DICT, PARAMETER_DICT):
     method(_kind, "__init__")(_initialize)
 
 
+STEPS_A_LAYER = 10
+"""How many steps of the interpreter take as long as the call of a layer."""
+
+
 @method(SEQUENTIAL, "forward")
 def forward(call: Call) -> Value:
     """Run one module after another."""
     value = call.value(0, "input") or Unknown()
     children = _children(call.receiver)
     if children.items is not None:
+        ev = call.ev
         for child in children.items:
+            # One module may be the child of several others, on every level.
+            ev.steps += STEPS_A_LAYER
+            if ev.steps > ev.allowance:
+                ev.reach_limit(call.place.node)
+                return Unknown()
             value = call_value(call.ev, child, Arguments([value]), call.place.node)
         return value
     if children.element is None:

@@ -9,11 +9,11 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.ops.broadcasts import note_broadcast
+from shapefix.library.ops.value_range import outside_of
 from shapefix.library.registry import add
 from shapefix.library.rejections import reject
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import dtype_checks, losses
-from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ClassesLast, IndexOutOfRange
 
 Sizes = losses.Sizes
@@ -123,18 +123,14 @@ def _check_range(
 ) -> None:
     """Report class ids outside of the classes of the scores, if their range is known."""
     scores, ids = operands.sizes("input"), operands.tensor("target")
-    if not scores or ids is None or ids.extremes is None or ids.storage.overwritten:
+    if not scores or ids is None:
         return
     ignored, dtype = BoundArguments(settings).number("ignore_index"), operands.dtype("target")
     if ignored is None or dtype is None or not dtype_checks.is_integral_or_bool(dtype):
         return
     classes = scores[0] if len(scores) == 1 else scores[1]
-    least, most = ids.extremes.least, ids.extremes.most
-    if at_least(most - classes, 0) and same(most, ignored) is False:
-        outside = most
-    elif at_least(least, 0) is False and same(least, ignored) is False:
-        outside = least
-    else:
+    outside = outside_of(ids, classes, ignored)
+    if outside is None:
         return
     error = IndexOutOfRange(f"Target {outside} is out of bounds.", outside, classes, 0)
     reject(call, error, given, function=name, layer=layer, settings=settings)

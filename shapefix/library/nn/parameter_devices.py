@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from shapefix.domains.devices import OF_MODULE, DeviceValue, ModuleDevice, shared
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, facts_of
 from shapefix.library.nn.training import has_weights
@@ -21,7 +22,16 @@ def made_where(call: Call, settings: Mapping[str, Value]) -> ModuleDevice | None
         given = settings.get(name)
         if isinstance(given, TensorValue):
             return _here(call, given.device)
-    return _here(call, device_asked(call))
+    asked = device_asked(call)
+    if asked is not None and asked.by_default:
+        asked = replace(asked, place=_construction(call))
+    return _here(call, asked)
+
+
+def _construction(call: Call) -> Place:
+    """Return the creation of an object whose `super().__init__()` is being run."""
+    around = (call.place, *reversed(call.ev.calls))
+    return next((place for place in around if not place.code.startswith("super(")), call.place)
 
 
 def _here(call: Call, found: Device | None) -> ModuleDevice | None:
@@ -44,7 +54,7 @@ def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
     given |= call.arguments.keywords
     if known is not None:
         meet(call, given, layer=call.receiver, weights=known)
-        known = replace(known, by_default=False, within=None)
+        known = _of_result(known)
     for part in made.values():
         if isinstance(part, TensorValue):
             part.device = known
@@ -54,6 +64,10 @@ def where_is(call: Call, module: Value | None) -> Device | None:
     """Device of the parameters of a module; None if the code may have sent them anywhere."""
     known = facts_of(module).known(ModuleDevice)
     return known.device if known is not None and known.entry_point == call.ev.entry_point else None
+
+
+def _of_result(weights: Device) -> Device:
+    return replace(weights, by_default=False, within=None, of_weights=weights.kind is DeviceKind.CPU)
 
 
 def device_of_model(call: Call) -> Value:
@@ -94,7 +108,7 @@ def note_place(
     apart = meet(call, given, function=name, layer=layer, weights=weights)
     if known is not None and known.by_default:
         # The result of a layer counts as placed by its weights, not by the default device.
-        weights = replace(known, by_default=False, within=None)
+        weights = _of_result(known)
     # Layers next to one that was not moved were not moved either: one report is enough.
     was_left = apart is not None and known is not None and known.kind is DeviceKind.CPU
     tensors = [operand.tensor for operand in operands_in(given)]

@@ -10,7 +10,8 @@ from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.ops import views as operations
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import concat
-from shapefix.tensors.errors import WrongRank
+from shapefix.tensors.bounds import at_least
+from shapefix.tensors.errors import ShapeError, WrongRank
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.memory_format import in_suggested_format
 from shapefix.tensors.networks import check_divisible
@@ -139,6 +140,8 @@ def unfold(call: Call, given: BoundArguments) -> Value:
     else:
         windows = ONE
         for length, kernel, dilation, padding, stride in zip((height, width), *known, strict=True):
+            if at_least(stride, 1) is False:
+                raise ShapeError(f"stride is {stride}, but must be > 0")
             spare = length + 2 * padding - dilation * (kernel - 1) - 1
             windows = windows * (floor_divide(spare, stride) + 1)
         sizes = [*batch, channels * product(known[0]), windows]

@@ -78,14 +78,22 @@ def typed(call: Call, tensor: TensorValue) -> Value:
     if isinstance(given, Constant) and given.value is None:
         return TEXT
     name = given.name if isinstance(given, Reference) else getattr(given, "value", "")
-    dtype = dtype_of(given) or (_LEGACY.get(name.rpartition(".")[2]) if isinstance(name, str) else None)
+    legacy = name if isinstance(name, str) and name.rpartition(".")[2] in _LEGACY else ""
+    dtype = dtype_of(given) or _LEGACY.get(legacy.rpartition(".")[2])
     made = converted(call, tensor, dtype)
     if dtype is None:
         made.dtype = None
-    if dtype_of(given) is None and made is not tensor:
-        # `torch.cuda.FloatTensor` names a device, too.
-        made.device = None
+    if dtype_of(given) is None:
+        made = alias_of(tensor) if made is tensor else made
+        made.device = _of_legacy_type(legacy)
     return made
+
+
+def _of_legacy_type(name: str) -> Device | None:
+    """Device named by a legacy type: `torch.cuda.FloatTensor`, `torch.FloatTensor`; None for another name."""
+    if not name:
+        return None
+    return named_device("cuda" if name.startswith("torch.cuda.") else "cpu")
 
 
 @tensor_method("to", "type_as")

@@ -205,7 +205,7 @@ def meet(
     weights is the device of the layer's weights. Returns the intended device after a report, else None.
     """
     operands = operands_in(values)
-    local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)]
+    local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)][:_MOST_LOCAL]
     ev = call.ev
     forward = any(is_forward(ev, frame.function, frame.receiver) for frame in ev.frames) if local else False
     meant: Device | None = None
@@ -266,6 +266,8 @@ def _is_certain(value: Value) -> bool:
     return isinstance(tensor, TensorValue) and tensor.certain
 
 
+_MOST_LOCAL = 16
+"""Maximum number of operands that are compared with all others: a list may hold thousands."""
 _WORDS = ("cuda", "gpu", "device", "cpu", "mps")
 
 

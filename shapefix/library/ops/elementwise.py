@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from shapefix.domains.batches import Batches
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
@@ -320,9 +320,13 @@ def change_in_place(call: Call, tensor: TensorValue) -> Value:
         call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
         tensor.clear_sizes()
     elif name == "detach":
+        tensor.cut = GraphCut(CutKind.OPERATION, call.place, call.name, requires_grad(tensor) is True)
         call.ev.journal.write(tensor, "graph", False)
     else:
         seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None
         call.ev.journal.write(tensor, "layout", seen.layout if isinstance(seen, TensorValue) else None)
         tensor.clear_sizes()
+        if isinstance(seen, TensorValue) and seen.layout is None:
+            # Of an unknown rank, only the result has the new sizes: the call may be in a branch.
+            return seen
     return tensor

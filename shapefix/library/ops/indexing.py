@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.refinement import note_open
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_tensor
 from shapefix.library.ops.value_range import chosen
@@ -31,9 +32,10 @@ def getitem(call: Call) -> Value:
         isinstance(spec, (indexing.IntegerIndex, indexing.BooleanIndex)) for spec in specs
     )
     layout = tensor.layout
-    is_known = True
+    is_known, has_open_rank = True, False
     if layout is None and not advanced:
         layout, is_known = _ranked(call, tensor, entries)
+        has_open_rank = True
     op = Op.SLICE if any(isinstance(entry, Slice) for entry in entries) else Op.INDEX
     if specs is None or layout is None:
         return _unknown(call, tensor, index, op, advanced)
@@ -49,6 +51,8 @@ def getitem(call: Call) -> Value:
     row = sliced(tensor, index, call.place)
     result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
+    if result.origin is not None:
+        result.origin.has_open_rank = has_open_rank
     if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex):
         chosen(tensor, result)
     if not is_known:
@@ -94,17 +98,20 @@ def _bound(value: Value) -> int | Size | None:
 
 
 def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layout | None, bool]:
-    """Layout implied by an index of a tensor of unknown rank, and whether it is certain.
+    """Layout implied by an index of a tensor of unknown rank, and whether the tensor gets it, too.
 
-    Code with a trailing `:` after two other entries names every dimension. Two slices say that there
-    are two dimensions at least: a gap found for exactly two also exists with more.
+    Code with a trailing `:` after two other entries mostly names every dimension, although others may follow.
+    Two slices say that there are two dimensions at least: a gap found for exactly two also exists with more.
     """
     basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)
     if not basic or len(entries) < 2:
         return None, False
     last = entries[-1]
     if len(entries) > 2 and isinstance(last, Slice) and _is_full(last):
-        return assume_rank(call, tensor, len(entries), certain=False), True
+        known = tensor.known_sizes(len(entries))
+        layout = assume_rank(call, tensor, len(entries))
+        note_open(call.ev, (size for size, old in zip(layout.sizes, known, strict=True) if old is None))
+        return layout, True
     if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
         return None, False
     sizes = [tensor.size(dim, new_size(call, dim)) for dim in range(len(entries))]

@@ -7,6 +7,7 @@ from shapefix.interpreter.containers import Shape, Sizes
 from shapefix.interpreter.tensor_values import DeviceKind, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.ops.clamped_exponentials import note_item
+from shapefix.library.python.random_numbers import drawn_item
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.rejections import by_position, reject
 from shapefix.library.signatures import arguments_of
@@ -92,12 +93,23 @@ def data(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("item")
 def item(call: Call, tensor: TensorValue) -> Value:
-    return note_item(call, tensor, Unknown())
+    return note_item(call, tensor, drawn_item(call, tensor))
 
 
-@tensor_method("tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")
+@tensor_method("tolist", "data_ptr", "element_size", "nelement", "get_device")
 def out_of_torch(call: Call, tensor: TensorValue) -> Value:
     return Unknown()
+
+
+@tensor_method("numpy")
+def to_numpy(call: Call, tensor: TensorValue) -> Value:
+    """Return an array of the same sizes, without further known facts."""
+    array = Unknown()
+    if tensor.layout is not None:
+        sizes = tuple(integer(size) for size in tensor.layout.sizes)
+        array.attributes["shape"] = Sizes(sizes, alias_of(tensor))
+        array.attributes["ndim"] = Constant(tensor.layout.rank)
+    return array
 
 
 @tensor_method("register_hook", "set_")

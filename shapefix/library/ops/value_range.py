@@ -8,9 +8,10 @@ from dataclasses import replace
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, Integer, Value, as_size
+from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import ListedNumber
+from shapefix.tensors.symbols import DrawnNumber, ListedNumber
 
 KEPT = frozenset(
     {
@@ -75,15 +76,29 @@ def full_of(made: TensorValue, value: Value | None) -> TensorValue:
 
 def _range_of(number: Size) -> ValueRange:
     """Range of tensors of this number; with an arbitrary number from a list, that of the whole list."""
-    symbols = [symbol for symbol in number.symbols if isinstance(symbol, ListedNumber)]
+    symbols = [symbol for symbol in number.symbols if isinstance(symbol, (ListedNumber, DrawnNumber))]
     if len(symbols) != 1:
         return ValueRange(number, number)
     (listed,) = symbols
-    ends = [substitute(number, {listed: end}) for end in (listed.smallest, listed.largest)]
+    smallest = listed.smallest if isinstance(listed, ListedNumber) else listed.least
+    ends = [substitute(number, {listed: end}) for end in (smallest, listed.largest)]
     if ends[0].value is None or ends[1].value is None or number.terms.keys() - {(), (listed,)}:
         return ValueRange(number, number)
     least, most = sorted(ends, key=lambda end: end.value or 0)
     return ValueRange(least, most, drawn=True)
+
+
+def outside_of(ids: TensorValue, classes: Size, ignored: Size | int) -> Size | None:
+    """Id outside of the classes in a tensor of ids; None without one, or with an unknown range.
+
+    classes is the number of classes, ignored the id that a loss leaves out.
+    """
+    if ids.extremes is None or ids.storage.overwritten:
+        return None
+    least, most = ids.extremes.least, ids.extremes.most
+    if at_least(most - classes, 0) and same(most, ignored) is False:
+        return most
+    return least if at_least(least, 0) is False and same(least, ignored) is False else None
 
 
 def chosen(source: TensorValue, made: TensorValue) -> TensorValue:

@@ -90,7 +90,7 @@ def _emit(
     result: TensorValue,
     stated: int,
 ) -> None:
-    free = not call.name.startswith(TENSOR)
+    free = not call.name.startswith((TENSOR, "numpy.ndarray."))
     place, target = call.place, verdict.layout.sizes
     event = Viewed(
         place,

@@ -14,6 +14,7 @@ from shapefix.interpreter.functions import invalidate
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
+from shapefix.interpreter.refused_calls import note_refused
 from shapefix.interpreter.subscripts import note_integer
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
@@ -231,6 +232,10 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
             return name == "tuple"
         if isinstance(value, ListValue) and kind.name in ("builtins.tuple", "builtins.dict"):
             return None if name == "tuple" else False
+        if isinstance(value, DictValue) and name in ("list", "tuple", "str", "int", "float"):
+            return False
+        if isinstance(value, DictValue) and name in ("dict", "Mapping", "MutableMapping"):
+            return True if value.kind == "builtins.dict" else None
         if isinstance(value, LibraryObject) and derives(value.kind, kind.name):
             return True
         if isinstance(value, InstanceValue):
@@ -318,7 +323,17 @@ def super_(call: Call) -> Value:
         receiver = call.value(1) or receiver
     if owner is None or not isinstance(receiver, (InstanceValue, ClassValue)):
         return Unknown()
+    if isinstance(receiver, InstanceValue) and _is_foreign(owner, receiver.cls):
+        # TypeError: obj must be an instance or subtype of type
+        note_refused(call.ev, call.place.node, receiver)
+        return Unknown()
     return LibraryObject("builtins.super", {"owner": owner, "receiver": receiver})
+
+
+def _is_foreign(owner: ClassValue, cls: ClassValue) -> bool:
+    """Whether a class is certainly not among the bases of another one, nor one of its name."""
+    names = [base.name for base in lineage(cls) if isinstance(base, ClassValue)]
+    return is_closed(cls) and owner.name not in names
 
 
 @function("builtins.print", "warnings.warn", "random.seed", "numpy.random.seed")

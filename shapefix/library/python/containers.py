@@ -20,6 +20,7 @@ from shapefix.interpreter.containers import (
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
+from shapefix.interpreter.subscripts import any_entry
 from shapefix.interpreter.targets import set_contents
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
 from shapefix.library.registry import function
@@ -43,6 +44,10 @@ def container(call: Call) -> Value:
     items = elements(iterable)
     if kind in ("list", "tuple") and items is not None:
         return ListValue(items) if kind == "list" else TupleValue(items)
+    if kind == "sorted" and items is not None and not call.arguments.keywords:
+        values = [item.value for item in items if isinstance(item, Constant)]
+        if len(values) == len(items) and len({type(value) for value in values} | {str, int}) == 2:
+            return ListValue(tuple(map(Constant, sorted(values))))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
     length = None if "set" in kind else known.length
     return ListValue(None, each(call.ev, iterable), length, known.axes)
@@ -86,7 +91,7 @@ def grow(call: Call) -> Value:
     items = owner.items
     if name == "append":
         _note_kept(call, added)
-    if name == "append" and items is not None:
+    if name == "append" and items is not None and len(items) < LONGEST:
         set_contents(call.ev, owner, Contents((*items, added)))
         return NONE
     more = elements(added)
@@ -158,9 +163,12 @@ def values(call: Call) -> Value:
 @function("builtins.dict.get", "builtins.dict.pop", "builtins.dict.setdefault")
 def get(call: Call) -> Value:
     owner, key = call.receiver, call.value(0)
+    name = call.name.rpartition(".")[2]
+    if isinstance(owner, DictValue) and not isinstance(key, Constant):
+        is_read = name == "get" and call.value(1) is None
+        return (any_entry(call.ev, owner) if is_read else None) or Unknown()
     if not (isinstance(owner, DictValue) and isinstance(key, Constant)):
         return Unknown()
-    name = call.name.rpartition(".")[2]
     if key.value in owner.fields:
         found = owner.fields[key.value]
         if call.ev.journal.is_maybe_unbound(owner.fields, key.value):

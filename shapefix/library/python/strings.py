@@ -7,7 +7,7 @@ import re
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.texts import spelled_out
-from shapefix.interpreter.values import NUMBER, TEXT, Constant, Value
+from shapefix.interpreter.values import NONE, NUMBER, TEXT, Constant, Value
 from shapefix.library.registry import function
 
 _PLACE = re.compile(r"\{(\d{0,2})\}")
@@ -70,7 +70,16 @@ def formatted(call: Call) -> Value:
 
 @function(*(f"builtins.str.{name}" for name in ("split", "rsplit", "splitlines")), "re.split", "re.findall")
 def parts(call: Call) -> Value:
-    """List of an unknown number of parts."""
+    """List of the parts; their number is only known for a known text and separator."""
+    whole, last = call.receiver, call.name.rpartition(".")[2]
+    given = [*call.arguments.positional, *call.arguments.keywords.values()]
+    if last == "split" and len(given) <= 1 and not call.arguments.open:
+        separator = call.value(0, "sep") if given else NONE
+        if isinstance(whole, Constant) and isinstance(whole.value, str) and isinstance(separator, Constant):
+            try:
+                return ListValue(tuple(map(Constant, whole.value.split(separator.value))))
+            except (TypeError, ValueError):
+                pass
     return ListValue(None, TEXT)
 
 

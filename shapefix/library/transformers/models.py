@@ -50,6 +50,7 @@ from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result
 from shapefix.library.transformers.added_tokens import Resized
 from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
+from shapefix.library.transformers.class_labels import compare_classes
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.library.transformers.forward_signatures import first_parameter
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -379,6 +380,8 @@ def output_item(call: Call) -> Value:
 def forward_to_tokens(call: Call) -> Value:
     """Result of sizes (B, T, V), or (B, T, num_labels)."""
     width = _setting(call, "num_labels" if _is(call, TOKENS) else "vocab_size")
+    if _is(call, TOKENS):
+        compare_classes(call, width)
     leading = _leading(call, "input_ids", "inputs_embeds")
     if leading is None or width is None:
         return _output(call, {"logits": None})
@@ -408,6 +411,7 @@ def forward_to_targets(call: Call) -> Value:
 def forward_to_classes(call: Call) -> Value:
     """Result of sizes (B, num_labels)."""
     count = _setting(call, "num_labels")
+    compare_classes(call, count)
     names = ("pixel_values",) if _is(call, IMAGES) else ("input_ids", "inputs_embeds")
     leading = _image_batch(call) if names[0] == "pixel_values" else _leading(call, *names)
     if leading is None or count is None:

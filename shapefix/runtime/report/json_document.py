@@ -178,7 +178,8 @@ class _Writer:
         return {
             "how": end_reason(run),
             "text": ending(run, self._view.relative),
-            "worked": run.complete,
+            "worked": run.complete and not run.cut_short,
+            "cut_short": run.cut_short,
             "at": None if end is None else self._at(end["site"]),
             "process_code": run.process.code,
             "seconds": round(run.process.seconds, 3),

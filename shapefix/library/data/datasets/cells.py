@@ -18,7 +18,7 @@ from shapefix.tensors.bounds import same
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import Size, every_symbol
-from shapefix.tensors.symbols import PerItemSize, Symbol
+from shapefix.tensors.symbols import DrawnNumber, PerItemSize, Symbol
 
 DEEPEST = 8
 JOINED = 64
@@ -78,13 +78,21 @@ class Lengths:
             return first
         known = (axis, *sizes)
         if known not in self._known:
-            varying = (s for size in sizes if size is not None for s in every_symbol(size))
-            found = next((symbol for symbol in varying if isinstance(symbol, PerItemSize)), None)
+            varying = (symbol for size in sizes if size is not None for symbol in _ragged_symbols(size))
+            found = next(varying, None)
             if found is None and False not in verdicts:
                 return None
             source = self._origin if found is None else found.source
             self._known[known] = Size.from_symbol(PerItemSize("length", axis, source))
         return self._known[known]
+
+
+def _ragged_symbols(size: Size) -> list[PerItemSize]:
+    """Symbols of a size differing from row to row; a random number may cancel out of it."""
+    ragged = [symbol for symbol in every_symbol(size) if isinstance(symbol, PerItemSize)]
+    if any(isinstance(symbol, DrawnNumber) for symbol in ragged) and provably_ragged(size) is None:
+        return []
+    return ragged
 
 
 def row(column: Value, lengths: Lengths) -> Value:

@@ -1,0 +1,179 @@
+"""SF410: samples rejected by the default collation of a loader: None, images, objects of other classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing, enclosing_function
+from shapefix.diagnostics import (
+    Applicability,
+    Condition,
+    Diagnostic,
+    Evidence,
+    ExpectedError,
+    Fix,
+    Import,
+    Role,
+)
+from shapefix.domains.batches import Collated
+from shapefix.interpreter.classes import is_closed, outside_bases
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.modules import Place, nodes
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    Constant,
+    InstanceValue,
+    LibraryObject,
+    Reference,
+    Unknown,
+    Value,
+    is_text,
+)
+
+_REJECTED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class"
+_IMAGE = "PIL.Image.Image"
+_DEEPEST = 3
+
+
+@rule("SF410", on=Collated)
+def uncollatable_sample(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    if not _is_by_default(event):
+        return
+    collated = Evidence(event.place.span, "collated here", Role.FAILURE)
+    exits = [place for place in event.none if _depends_on_sample(place)]
+    error = _error_of_none(event.sample)
+    if exits and error is not None:
+        yield rule.diagnostic(
+            event.place.span,
+            f"`DataLoader` without a collate_fn gets None as a sample: `__getitem__` {_ends(exits[0])} "
+            f"({rewrites.line_of(exits[0], event.place.module)})",
+            evidence=[
+                *call_trace(event),
+                *(Evidence(place.span, f"`__getitem__` {_ends(place)}") for place in exits),
+                collated,
+            ],
+            condition=Condition("a sample of the batch is None"),
+            error=error,
+            fixes=_without_none(event),
+        )
+        return
+    found = next(_rejected(event.sample, "a sample", 0), None)
+    if found is not None:
+        part, value, name = found
+        made = value.place if isinstance(value, LibraryObject) else None
+        yield rule.diagnostic(
+            event.place.span,
+            f"`DataLoader` without a collate_fn cannot combine {name}: {part} is one",
+            evidence=[
+                *call_trace(event),
+                *([] if made is None else [Evidence(made.span, "created here")]),
+                collated,
+            ],
+            error=ExpectedError("TypeError", _REJECTED),
+        )
+
+
+def _is_by_default(event: Collated) -> bool:
+    collator = event.collator
+    is_named = isinstance(collator, Reference) and collator.name.endswith(".default_collate")
+    return event.consumer.startswith("torch.") and (collator is None or is_named)
+
+
+def _ends(place: Place) -> str:
+    return "returns None" if isinstance(place.node, cst.Return) else "may end without a `return`"
+
+
+def _depends_on_sample(place: Place) -> bool:
+    """Return whether the samples decide about this exit of `__getitem__`, not the settings of the dataset.
+
+    The end of a function is reached by a handler of its last statement, or past an `if` without an `else`.
+    """
+    if isinstance(place.node, cst.FunctionDef):
+        body = place.node.body.body
+        last = body[-1] if body else None
+        if isinstance(last, cst.Try):
+            return any(not _leaves(handler.body) for handler in last.handlers)
+        return isinstance(last, cst.If) and last.orelse is None and _reads_local(last.test, place.node)
+    function = enclosing_function(place)
+    around = enclosing(place.module, place.node)
+    inner = around[around.index(function) :] if function is not None else []
+    if any(isinstance(node, cst.ExceptHandler) for node in inner):
+        return True
+    tests = [node.test for node in inner if isinstance(node, cst.If)]
+    return function is not None and any(_reads_local(test, function) for test in tests)
+
+
+def _leaves(block: cst.BaseSuite) -> bool:
+    """Return whether a block has a statement to leave it: the code has thought of its end."""
+    return any(isinstance(node, (cst.Return, cst.Raise, cst.Continue)) for node in nodes(block))
+
+
+def _reads_local(test: cst.BaseExpression, function: cst.FunctionDef) -> bool:
+    """Return whether a condition reads a parameter or variable of a method, `self` excepted."""
+    parameters = [param.name.value for param in function.params.params[1:]]
+    targets = [
+        target.value
+        for node in nodes(function.body)
+        for target in nodes(node)
+        if isinstance(node, (cst.AssignTarget, cst.NamedExpr)) and isinstance(target, cst.Name)
+    ]
+    names = {node.value for node in nodes(test) if isinstance(node, cst.Name)}
+    return not names.isdisjoint({*parameters, *targets} - {"self"})
+
+
+def _error_of_none(sample: Value) -> ExpectedError | None:
+    """Return the exception of a batch of such samples and None; None for texts, listed unseen."""
+    if isinstance(sample, (TupleValue, ListValue)):
+        return ExpectedError("TypeError", "object of type 'NoneType' has no len()")
+    if isinstance(sample, DictValue):
+        return ExpectedError("TypeError", "'NoneType' object is not subscriptable")
+    if isinstance(sample, TensorValue):
+        return ExpectedError("TypeError", "expected Tensor as element ... in argument 0, but got NoneType")
+    if isinstance(sample, Unknown) or is_text(sample):
+        return None
+    return ExpectedError("TypeError", f"{_REJECTED} 'NoneType'>")
+
+
+def _rejected(value: Value, part: str, depth: int) -> Iterator[tuple[str, Value, str]]:
+    """Yield parts of a sample without a place in a tensor: the name of the part, its value, its class."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, Constant) and value.value is None:
+        yield part, value, "None"
+    elif isinstance(value, LibraryObject) and value.kind == _IMAGE:
+        yield part, value, "PIL images"
+    elif isinstance(value, InstanceValue) and is_closed(value.cls):
+        if set(outside_bases(value.cls)) <= {"builtins.object"}:
+            yield part, value, f"objects of the class `{value.cls.name}`"
+    elif isinstance(value, TupleValue):
+        for number, inner in enumerate(value.items):
+            yield from _rejected(inner, f"item {number} of {part}", depth + 1)
+    elif isinstance(value, DictValue):
+        for key, inner in value.fields.items():
+            yield from _rejected(inner, f"`{key}` of {part}", depth + 1)
+
+
+def _without_none(event: Collated) -> list[Fix]:
+    """Return the fix to leave out None."""
+    call = event.place.node
+    if not isinstance(call, cst.Call) or event.collator is not None or any(given.star for given in call.args):
+        return []
+    if any(given.keyword is not None and given.keyword.value == "num_workers" for given in call.args):
+        # Workers started by spawn cannot get a lambda.
+        return []
+    code = "collate_fn=lambda samples: default_collate([sample for sample in samples if sample is not None])"
+    return [
+        Fix(
+            Applicability.UNSAFE,
+            "leave out the samples that are None, so that some batches are smaller",
+            (rewrites.appended(event.place.module, call, code),),
+            (Import("torch.utils.data", "default_collate"),),
+            remark="if no batch has only samples that are None",
+        )
+    ]
