@@ -223,6 +223,9 @@ def reason(error: OSError | ValueError) -> str:
             return "it is a symbolic link that leads back to itself"
         case OSError() if error.strerror:
             return error.strerror[:1].lower() + error.strerror[1:]
+        case ValueError() if "null" in str(error):
+            # The words of Python differ from version to version.
+            return "embedded null byte"
         case _:
             return str(error)
 

@@ -106,7 +106,7 @@ def record_of(document: object) -> Record:
 
 
 class _Damaged(Exception):
-    """A value is not of the type that the schema of documents says."""
+    """A value of another type than in the schema of documents."""
 
 
 def _object(value: object) -> Mapping[str, object]:
