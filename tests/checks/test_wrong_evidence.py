@@ -141,6 +141,21 @@ def run():
     criterion(h, y, torch.tensor([20, 18, 15]), torch.tensor([6, 5, 4]))
     nn.functional.ctc_loss(h, y, torch.tensor([20, 18, 15]), torch.tensor([6, 5, 4]))
 """,
+    "a weight of a layer with a computed name": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv1d(3, 4, 2), nn.Conv1d(4, 5, 2)
+
+    def forward(self, x):
+        return self.conv2(self.conv1(x))
+
+def run():
+    net = Net()
+    for i, weight in enumerate([torch.rand(4, 8, 2), torch.rand(5, 4, 2)]):
+        getattr(net, "conv{:d}".format(i + 1)).weight = nn.Parameter(weight)
+    net(torch.rand(2, 8, 9))
+""",
     "noise in another shape": """
 def noisy(x, channels_last):
     n, h, w, c = x.shape
