@@ -152,7 +152,7 @@ def _of_split(event: Viewed, context: CheckContext, rule: Rule, split: tuple[int
 
 
 def _split_last(event: Viewed, split: tuple[int, int], swap: str) -> Edit | None:
-    """Return the edit to split the last dimension, and to transpose then; None for other calls."""
+    """Return the edit to split the last dimension and transpose; None for other forms of the call."""
     call, module = event.call, event.place.module
     if event.free or not isinstance(call, cst.Call) or len(call.args) != len(event.target):
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import products, reductions
@@ -30,7 +29,6 @@ def identity(call: Call, given: BoundArguments) -> Value:
 @layer("modules.linear.NonDynamicallyQuantizableLinear", base="torch.nn.Linear")
 @layer("LazyLinear")
 def linear(call: Call, given: BoundArguments) -> Value:
-    note_list(call, given.value("input"))
     tensor = given.tensor("input")
     features, expected = given.size("out_features"), None
     if "in_features" in given.values:
@@ -60,7 +58,6 @@ def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int
 
 @functional("linear")
 def linear_function(call: Call, given: BoundArguments) -> Value:
-    note_list(call, given.value("input"))
     tensor, weight = given.tensor("input"), given.tensor("weight")
     layout, features = None, None
     if weight is not None and weight.layout is not None:
