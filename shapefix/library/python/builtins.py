@@ -283,7 +283,9 @@ def get_attribute(call: Call) -> Value:
     owner, name, default = call.value(0), call.value(1), call.value(2)
     if owner is None or not (isinstance(name, Constant) and isinstance(name.value, str)):
         # Perhaps `getattr(self, f"conv{i}")`.
-        return ModulePart(frozenset({owner})) if is_module(call.ev, owner) else Unknown()
+        if owner is None or not is_module(call.ev, owner):
+            return Unknown()
+        return ModulePart(frozenset({owner}))
     if default is not None:
         if not isinstance(owner, InstanceValue) or name.value not in owner.fields:
             return Unknown()
