@@ -134,7 +134,10 @@ def _length(size: Size, part: slice) -> Size:
             return minimum(-start, size, assume_at_least([size], 1))
         first = maximum(first, 0)
     length = minimum(last, size, assume_at_least([size], 1)) - first
-    return ZERO if at_least(length, 1) is False else length
+    if at_least(length, 1) is False:
+        return ZERO
+    # `x[:, 3:4]` has one element at most.
+    return ONE if (last - first).value == 1 else length
 
 
 def _from_front(size: Size, place: Size) -> Size | None:

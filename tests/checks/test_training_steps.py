@@ -281,3 +281,21 @@ def test_torch_warns_of_reported_schedulers(
     warned = any("lr_scheduler.step()` before `optimizer.step" in str(each.message) for each in caught)
     found = [each for each in check(PLAIN + loop, {"SF803"}) if "skips the first" in each.message]
     assert bool(found) == warned
+
+
+def test_a_call_before_the_loop_is_named(check: Check) -> None:
+    code = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer.zero_grad()
+for x in torch.utils.data.DataLoader(torch.rand(16, 4), batch_size=4):
+    model(x).sum().backward()
+    optimizer.step()
+"""
+    (found,) = check(code, {"SF803"})
+    assert found.message.startswith("`optimizer.zero_grad()` is not called in the loop")
+    (found,) = check(code.replace("optimizer.zero_grad()\n", ""), {"SF803"})
+    assert found.message.startswith("`optimizer.zero_grad()` is never called")

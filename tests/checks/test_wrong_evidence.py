@@ -107,6 +107,55 @@ def run():
     assert images.view(2, 1, 5, 6).equal(images.permute(0, 3, 1, 2))
     padded(images)
 """,
+    "a slice of one channel": """
+def alive(x):
+    b, c, h, w = x.shape
+    return x * x[:, 3:4] + x[:, 3:4].expand(b, c, h, w)
+
+def run():
+    alive(torch.rand(2, 16, 8, 8))
+""",
+    "a tensor of a tensor": """
+def run():
+    positions = torch.Tensor(torch.arange(5).expand(2, 5))
+    assert positions.dtype == torch.int64
+    nn.Embedding(9, 3)(positions)
+""",
+    "a loop over the frames of a batch": """
+def run():
+    model, criterion = nn.Linear(4, 4), nn.MSELoss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for frames in DataLoader(torch.randn(10, 2, 4), batch_size=5):
+        model.zero_grad()
+        for i in range(frames.shape[0] - 1):
+            loss = criterion(model(frames[i]), frames[i + 1])
+            loss.backward()
+            optimizer.step()
+""",
+    "lengths of a CTC loss": """
+def run():
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model, criterion = nn.Linear(8, 5).to(device), nn.CTCLoss(blank=0)
+    x, y = torch.randn(3, 20, 8).to(device), torch.randint(1, 5, (3, 6)).to(device)
+    h = model(x).log_softmax(-1).permute(1, 0, 2)
+    criterion(h, y, torch.tensor([20, 18, 15]), torch.tensor([6, 5, 4]))
+    nn.functional.ctc_loss(h, y, torch.tensor([20, 18, 15]), torch.tensor([6, 5, 4]))
+""",
+    "a weight of a layer with a computed name": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv1d(3, 4, 2), nn.Conv1d(4, 5, 2)
+
+    def forward(self, x):
+        return self.conv2(self.conv1(x))
+
+def run():
+    net = Net()
+    for i, weight in enumerate([torch.rand(4, 8, 2), torch.rand(5, 4, 2)]):
+        getattr(net, "conv{:d}".format(i + 1)).weight = nn.Parameter(weight)
+    net(torch.rand(2, 8, 9))
+""",
     "noise in another shape": """
 def noisy(x, channels_last):
     n, h, w, c = x.shape

@@ -11,6 +11,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import (
     ends_early,
+    goes_over_data,
     is_certain,
     is_followed,
     receiver_code,
@@ -142,15 +143,23 @@ def _never_zeroed(
         return
     if any(each.optimizer is optimizer for each in within(loop, context, OptimizerCreated)):
         return
+    if not goes_over_data(loop) and any(
+        within(each.loop, context, GradientsZeroed) for each in event.loops if goes_over_data(each.loop)
+    ):
+        # A loop over the parts of one batch, whose gradients may add up.
+        return
     backward = computed[0]
     if any(_touches_gradients(place) for place in (event.place, backward.place)):
         return
     named = _name_of(event)
+    earlier = [each for each in context.training if isinstance(each, GradientsZeroed)]
+    where = "not called in the loop" if earlier else "never called"
     yield rule.diagnostic(
         event.place.span,
-        f"`{named}.zero_grad()` is never called; gradients accumulate across batches",
+        f"`{named}.zero_grad()` is {where}; gradients accumulate across batches",
         evidence=[
             *call_trace(event),
+            *(Evidence(each.place.span, "cleared here, outside of the loop") for each in earlier[:1]),
             Evidence(backward.place.span, "adds to the gradients of earlier passes"),
             Evidence(event.place.span, "steps with the sum of all passes"),
         ],

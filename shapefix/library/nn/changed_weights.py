@@ -110,6 +110,9 @@ def _set_weight(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.
             for module in owner.modules:
                 for each in modules_in(module):
                     forget_weights(ev, each)
+                    if name == "weight" and isinstance(each, LibraryObject):
+                        # It is not known which of the layers gets it, and of which sizes.
+                        ev.journal.write(each.fields, "forward", Unknown("forward"))
     elif isinstance(owner, TensorValue) and name == "data":
         known = ev.state[LayerWeights].layers.get(owner)
         if known is not None:

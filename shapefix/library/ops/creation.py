@@ -17,6 +17,7 @@ from shapefix.library.ops.value_range import counted, drawn, full_of, listed
 from shapefix.library.registry import function, tensor_function, tensor_method
 from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import (
+    alias_of,
     as_result,
     as_view,
     contiguous_result,
@@ -191,6 +192,9 @@ def legacy(call: Call) -> Value:
     array = as_array(data)
     if array is not None:
         return as_tensor_of(call, array, dtype)
+    if isinstance(data, TensorValue):
+        # `torch.Tensor(x)` is another tensor with the memory of x, and keeps its dtype; the others reject it.
+        return alias_of(data)
     if isinstance(data, TupleValue) and not _is_written_out(call):
         # Perhaps a part of a torch.Size, which would be sizes and not numbers.
         return contiguous_result(call, None, Op.CREATION, dtype=dtype)

@@ -132,6 +132,10 @@ _TOGETHER = frozenset(BINARY_NAMES) | {
 """Operations with operands that must be on one device."""
 
 
+_ANY_DEVICE = frozenset({"CTCLoss", "ctc_loss"})
+"""Losses with lengths and targets on any device."""
+
+
 @function("torch.device")
 def device(call: Call) -> Value:
     named = device_of(call.value(0, "type") or call.value(0, "device"))
@@ -204,6 +208,8 @@ def meet(
 
     weights is the device of the layer's weights. Returns the intended device after a report, else None.
     """
+    if (function or call.name).rpartition(".")[2] in _ANY_DEVICE:
+        return None
     operands = operands_in(values)
     local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)][:_MOST_LOCAL]
     ev = call.ev

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.domains.devices import is_module
 from shapefix.interpreter.attributes import MOVES, attribute
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import is_closed, lineage
@@ -28,6 +29,7 @@ from shapefix.interpreter.values import (
     InstanceValue,
     Integer,
     LibraryObject,
+    ModulePart,
     Number,
     Reference,
     Text,
@@ -280,7 +282,10 @@ def type_(call: Call) -> Value:
 def get_attribute(call: Call) -> Value:
     owner, name, default = call.value(0), call.value(1), call.value(2)
     if owner is None or not (isinstance(name, Constant) and isinstance(name.value, str)):
-        return Unknown()
+        # Perhaps `getattr(self, f"conv{i}")`.
+        if owner is None or not is_module(call.ev, owner):
+            return Unknown()
+        return ModulePart(frozenset({owner}))
     if default is not None:
         if not isinstance(owner, InstanceValue) or name.value not in owner.fields:
             return Unknown()
