@@ -90,7 +90,8 @@ class RowTrials:
         if not hasattr(os, "fork") or torch.cuda.is_initialized():
             return
         start = time.monotonic()
-        lacking = {id(each) for each in missing}
+        # A parameter in the graph had a gradient, which the script removed.
+        lacking = {id(each) for each in missing} - graphs.parameters.keys() if graphs.parameters else set()
         for call in calls:
             rows = self._rows(call)
             used = [number for number, each in enumerate(call.operations) if each in graphs.operations]
