@@ -63,7 +63,7 @@ class RowTrials:
         self._frozen: set[int] = set()
 
     def ran(self, module: Any) -> None:
-        """Note a module that ran without gradients, which freezes it on purpose."""
+        """Note a run of a module without gradients: it is frozen on purpose."""
         if not self._done and not torch.is_grad_enabled():
             self._frozen.add(id(module))
 
@@ -228,7 +228,7 @@ def _difference(left: torch.Tensor, right: torch.Tensor | None) -> float:
 
 
 def _shifted(value: Any, rows: int) -> Any:
-    """A copy of the arguments whose last row is the same; each other row is the next one."""
+    """A copy of the arguments with the same last row; each other row is the next one."""
     if isinstance(value, torch.Tensor):
         return torch.cat([value[1:], value[-1:]]) if value.dim() and value.shape[0] == rows else value
     if isinstance(value, Mapping):
