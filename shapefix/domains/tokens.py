@@ -216,6 +216,19 @@ class PadTokenMissing(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class PadIdMissing(Event):
+    """Batch of several rows for a classifier of sequences without a pad token in its configuration.
+
+    model is the name of its class; created is the place of the configuration or model, is_trained whether a
+    trainer makes the batches.
+    """
+
+    model: str
+    created: Place | None
+    is_trained: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class TokensWithoutRow(Event):
     """Ids of a tokenizer with an added token, passed to a model with an embedding never resized.
 

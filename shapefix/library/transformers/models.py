@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from shapefix.domains.batches import MODEL_OUTPUT
 from shapefix.domains.devices import ModuleDevice
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.tokens import Checkpoint
@@ -51,6 +52,7 @@ from shapefix.library.tensors import as_result
 from shapefix.library.transformers.added_tokens import Resized
 from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
 from shapefix.library.transformers.class_labels import compare_classes
+from shapefix.library.transformers.classifier_padding import note_classified, rows_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.library.transformers.forward_signatures import first_parameter
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -73,7 +75,6 @@ SEQUENCES = "transformers.AutoModelForSequenceClassification"
 IMAGES = "transformers.AutoModelForImageClassification"
 ANSWERS, HIDDEN = "transformers.AutoModelForQuestionAnswering", "transformers.AutoModel"
 MODELS = (CAUSAL, MASKED, SEQ2SEQ, TOKENS, SEQUENCES, IMAGES, ANSWERS, HIDDEN)
-OUTPUT = "transformers.utils.ModelOutput"
 
 _BY_SUFFIX = {
     "ForCausalLM": CAUSAL,
@@ -97,7 +98,7 @@ _SYNONYMS = {"hidden_size": ("n_embd", "d_model", "dim")}
 declare(BASE, MODULE)
 method(BASE, "@device")(device_of_model)
 declare(CONFIGURATION, "builtins.object")
-declare(OUTPUT, "builtins.object")
+declare(MODEL_OUTPUT, "builtins.object")
 for _kind in MODELS:
     declare(_kind, BASE)
 
@@ -357,10 +358,10 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
         note_graph(call, value, trained)
     note_model_place(call, values)
     facts = Facts() if order is None else Facts.of(OutputOrder(tuple(order)))
-    return LibraryObject(OUTPUT, {}, call.place, dict(values), facts)
+    return LibraryObject(MODEL_OUTPUT, {}, call.place, dict(values), facts)
 
 
-@method(OUTPUT, "__getitem__")
+@method(MODEL_OUTPUT, "__getitem__")
 def output_item(call: Call) -> Value:
     """`outputs["logits"]`, or `outputs[0]` if the first field is known."""
     fields = fields_of(call.receiver)
@@ -412,6 +413,8 @@ def forward_to_classes(call: Call) -> Value:
     """Result of sizes (B, num_labels)."""
     count = _setting(call, "num_labels")
     compare_classes(call, count)
+    if not _is(call, IMAGES):
+        note_classified(call, call.receiver, rows_of(_given(call, "input_ids")))
     names = ("pixel_values",) if _is(call, IMAGES) else ("input_ids", "inputs_embeds")
     leading = _image_batch(call) if names[0] == "pixel_values" else _leading(call, *names)
     if leading is None or count is None:

@@ -25,6 +25,7 @@ from shapefix.library.data.samples import gathered
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.transformers.added_tokens import note_rows_missing
+from shapefix.library.transformers.classifier_padding import note_trained
 from shapefix.library.transformers.model_calls import signature_of
 from shapefix.library.transformers.token_losses import token_loss
 from shapefix.tensors.polynomials import Size
@@ -78,9 +79,14 @@ def initialize_trainer(call: Call) -> Value:
     return NONE
 
 
+@method(TRAINER, "train")
+def train(call: Call) -> Value:
+    note_trained(call)
+    return Unknown()
+
+
 @method(
     TRAINER,
-    "train",
     "evaluate",
     "predict",
     "save_model",
@@ -115,7 +121,7 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
         used = _collator(call, settings)
         if used is not None:
             one = _choose(call, kind, settings, one, used, as_dataset(dataset) is not None)
-            _collate(call, kind, settings, one, used, since)
+            _collate(call, kind, settings, one, used, since, name == "train_dataset")
 
 
 def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
@@ -159,7 +165,13 @@ def _removes(arguments: Value) -> bool | None:
 
 
 def _collate(
-    call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, since: int
+    call: Call,
+    kind: str,
+    settings: dict[str, Value],
+    one: DictValue,
+    used: Value,
+    since: int,
+    is_training: bool,
 ) -> None:
     features, row = gathered(one, Size.symbol("batch_size"), since)
     collator: Value | None = settings["data_collator"]
@@ -169,8 +181,21 @@ def _collate(
     if isinstance(batch, DictValue):
         padded = isinstance(used, LibraryObject)
         note_rows_missing(call, settings["model"], batch.fields.get("input_ids"), padded)
-    loss, single = token_loss(_model(call, settings)), _is_single(settings)
-    event = Collated(call.place, call.ev.calls, kind, row, collator, tokenizer, batch, loss, single)
+    model = _model(call, settings)
+    loss, single = token_loss(model), _is_single(settings)
+    forward = signature_of(call.ev, model) if is_training and isinstance(model, LibraryObject) else None
+    event = Collated(
+        call.place,
+        call.ev.calls,
+        kind,
+        row,
+        collator,
+        tokenizer,
+        batch,
+        loss,
+        single,
+        forward=forward,
+    )
     call.ev.emit(event)
 
 
