@@ -194,7 +194,7 @@ class LoaderIterator:
         return self._extra.handed(batch)
 
     def _trained_batch(self, batch: Any) -> Any:
-        """The first batch again, in a pass that trains."""
+        """The first batch again, in a pass with training."""
         state = self._state
         if state.trained_batch is None:
             state.trained_batch = same_batch(batch)

@@ -1,4 +1,4 @@
-"""Training on one batch: which parameters change, and whether the model gets the same input at each step."""
+"""Training on one batch: the parameters with a change, and equal inputs of the model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Overfitting:
         self._same = self._same and self._inputs.setdefault(id(model), sums) == sums
 
     def report(self) -> None:
-        """Write the parameters that did not change, once, at the end of the run."""
+        """Write the parameters without a change, once, at the end of the run."""
         if self._done or not self._session.overfits or not self._session.steps:
             return
         self._done = True

@@ -63,7 +63,7 @@ class RowTrials:
         self._frozen: set[int] = set()
 
     def ran(self, module: Any) -> None:
-        """Note a module that ran without gradients, which freezes it on purpose."""
+        """Note a run of a module without gradients: it is frozen on purpose."""
         if not self._done and not torch.is_grad_enabled():
             self._frozen.add(id(module))
 
@@ -90,7 +90,8 @@ class RowTrials:
         if not hasattr(os, "fork") or torch.cuda.is_initialized():
             return
         start = time.monotonic()
-        lacking = {id(each) for each in missing}
+        # A parameter in the graph had a gradient, which the script removed.
+        lacking = {id(each) for each in missing} - graphs.parameters.keys() if graphs.parameters else set()
         for call in calls:
             rows = self._rows(call)
             used = [number for number, each in enumerate(call.operations) if each in graphs.operations]
@@ -227,7 +228,7 @@ def _difference(left: torch.Tensor, right: torch.Tensor | None) -> float:
 
 
 def _shifted(value: Any, rows: int) -> Any:
-    """A copy of the arguments whose last row is the same; each other row is the next one."""
+    """A copy of the arguments with the same last row; each other row is the next one."""
     if isinstance(value, torch.Tensor):
         return torch.cat([value[1:], value[-1:]]) if value.dim() and value.shape[0] == rows else value
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A model that does not learn one batch by heart."""
+"""A loss without a fall in many steps on one batch."""
 
 from __future__ import annotations
 
