@@ -1,4 +1,4 @@
-"""Losses with one class, with weights, or called as a class: findings are exceptions of torch, or a loss of 0."""
+"""Losses with one class, with weights, or called as a class, compared with torch."""
 
 from __future__ import annotations
 
@@ -55,14 +55,6 @@ LOSSES = [
     "BCEWithLogitsLoss",
     "CrossEntropyLoss",
 ]
-    "MSELoss",
-    "L1Loss",
-    "SmoothL1Loss",
-    "HuberLoss",
-    "KLDivLoss",
-    "BCEWithLogitsLoss",
-    "CrossEntropyLoss",
-]
 SCORES = [
     ("torch.randn(8, 1)", "torch.rand(8, 1)"),
     ("torch.randn(8, 1)", "torch.zeros(8, dtype=torch.long)"),
@@ -107,3 +99,11 @@ def test_scores_of_one_class(check: Check, scores: str, target: str, loss: str) 
     names: dict[str, torch.Tensor] = {}
     exec(code, names)
     assert bool(check(code, {"SF518"})) == (names["loss"].item() == 0)
+
+
+@pytest.mark.parametrize(
+    "numbers", ["[0.0, 1, 2]", "[0, 1.0, 2]", "[0, 1, 2]", "[0.0, 1.0, 2.0]", "[True, 1, 0]"]
+)
+def test_dtypes_of_class_ids(check: Check, numbers: str) -> None:
+    code = f"F.cross_entropy(torch.randn(3, 3), torch.tensor({numbers}))"
+    assert bool(check(HEAD + code + "\n", {"SF512"})) == bool(_raised(code))
