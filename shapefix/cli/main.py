@@ -150,6 +150,12 @@ def fix(**given: Any) -> int:
     help="Number of training steps.",
 )
 @click.option(
+    "--overfit",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Train on one batch for N steps, and report whether the loss falls.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=300.0,

@@ -59,7 +59,7 @@ def probe(options: ProbeOptions) -> int:
                 executable,
                 options.script,
                 options.arguments,
-                options.steps,
+                options.wanted_steps,
                 options.timeout,
                 (*device, *options.agent_options, *more),
                 options.processes,

@@ -30,11 +30,18 @@ class ProbeOptions:
     report: str | None = None
     module: bool = False
     processes: int = 1
+    overfit: int | None = None
 
     @property
     def agent_options(self) -> tuple[str, ...]:
-        """The agent's options for the kind of script."""
-        return ("--module",) if self.module else ()
+        """The agent's options for the kind of script and of run."""
+        module = ("--module",) if self.module else ()
+        return module if self.overfit is None else (*module, "--overfit")
+
+    @property
+    def wanted_steps(self) -> int:
+        """The number of training steps."""
+        return self.steps if self.overfit is None else self.overfit
 
 
 def validate_script(options: ProbeOptions) -> str | None:
@@ -57,6 +64,10 @@ def validate_options(options: ProbeOptions) -> str | None:
     """The first contradiction between options, if any."""
     if options.vram is not None and options.device not in ("auto", "fake"):
         return f"--vram uses a simulated GPU and cannot be combined with --device {options.device}"
+    if options.overfit is not None and (options.repair or options.vram is not None or options.processes > 1):
+        return "--overfit cannot be combined with --repair, --vram or --nproc"
+    if options.overfit is not None and (options.steps > 1 or options.device == "fake"):
+        return "--overfit sets the number of steps, and needs a device with values"
     if options.apply and not options.repair:
         return "--apply requires --repair"
     if options.repair and options.vram is not None:

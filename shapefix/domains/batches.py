@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.modules import Place
@@ -14,6 +14,10 @@ from shapefix.tensors.symbols import BatchSize
 
 SHIFTED, ALIGNED = "shifted", "aligned"
 """Labels compared with the logits of the position before them, or with those of their own."""
+
+
+MODEL_OUTPUT = "transformers.utils.ModelOutput"
+"""Class of the outputs of models of transformers."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,9 +38,13 @@ class Stacked(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ListGiven(Event):
-    """Call of a layer for tensors with a list of tensors."""
+    """Call for tensors with another value: a list or a tuple of tensors, the output of a model.
 
-    given: ListValue | TupleValue
+    given is the value, method the name of a tensor's method or attribute, empty for arguments.
+    """
+
+    given: Value
+    method: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

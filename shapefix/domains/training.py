@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 import libcst as cst
 
@@ -176,6 +177,29 @@ class OptimizerCreated(TrainingEvent):
     optimizer: LibraryObject
     modules: frozenset[Value]
     given: Value | None
+
+
+class RejectedArgument(Enum):
+    """Arguments of an optimizer rejected by torch."""
+
+    EMPTY = "an empty list"
+    NO_PARAMETERS = "the parameters of a module without any"
+    METHOD = "a method, not called"
+    MODULE = "a module"
+    TENSOR = "one tensor"
+    GENERATOR = "a list of generators"
+    NOT_A_LEAF = "a tensor with a graph"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ParametersRejected(Event):
+    """Creation of an optimizer with parameters rejected by torch.
+
+    value is the argument, or the item or module in it.
+    """
+
+    reason: RejectedArgument
+    value: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)

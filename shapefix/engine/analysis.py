@@ -20,7 +20,7 @@ from shapefix.engine.demos import demo_mismatches, training_script
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
 from shapefix.engine.unchecked import stopped_in, unchecked_places
-from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, OutOfBudget, Resource, Watchdog
+from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, OutOfBudget, Resource, Watchdog, cause_of
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.program import run_program
@@ -89,13 +89,13 @@ class FileAnalyzer:
         try:
             with deep_recursion():
                 return self._analyze(path, source, files, watchdog)
-        except OutOfBudget as stop:
-            return AnalysisResult(
-                probes=files.probes, unchecked=(stopped_in(path, stop.resource.value),), cacheable=False
-            )
         except (cst.ParserSyntaxError, RecursionError) as error:
             return AnalysisResult(failures=(parse_failure(source, error),), probes=files.probes)
-        except Exception as error:
+        except (OutOfBudget, Exception) as error:
+            stop = cause_of(error)
+            if stop is not None:
+                unchecked = (stopped_in(path, stop.resource.value),)
+                return AnalysisResult(probes=files.probes, unchecked=unchecked, cacheable=False)
             return AnalysisResult(failures=(_internal(path, "the analysis", error),), probes=files.probes)
         finally:
             files.release()
@@ -113,7 +113,10 @@ class FileAnalyzer:
             try:
                 with watchdog.stopping_after(RUN_SECONDS):
                     run_program(ev, module, UNCALLED_STEPS, training_functions(source.text))
-            except OutOfBudget as stop:
+            except (OutOfBudget, Exception) as error:
+                stop = cause_of(error)
+                if stop is None:
+                    raise
                 stopped = stop.resource
             with watchdog.stopping_after(FILE_SECONDS):
                 return self._result(path, source, ev, files.probes, stopped)
@@ -158,10 +161,11 @@ class FileAnalyzer:
                 continue
             try:
                 diagnostics += findings(run, frozenset({code}))
-            except OutOfBudget as stop:
-                stopped = stop.resource
-                break
-            except Exception as error:
+            except (OutOfBudget, Exception) as error:
+                stop = cause_of(error)
+                if stop is not None:
+                    stopped = stop.resource
+                    break
                 failures.append(_internal(path, f"rule {code}", error))
         return AnalysisResult(
             tuple(unique_in_run(with_shared_operands(run, diagnostics))),
@@ -200,7 +204,7 @@ _MESSAGE_LENGTH = 200
 """Characters shown of the message of an internal error."""
 
 
-def _internal(path: str, what: str, error: Exception) -> Failure:
+def _internal(path: str, what: str, error: BaseException) -> Failure:
     """Describe an exception of shapefix's own by its type, its first line and the raising code."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     first, *more = str(error).splitlines() or [""]

@@ -19,7 +19,7 @@ from shapefix.sources.text import SourceText, Unreadable
 
 READING = 2_000_000
 """How many bytes of other project files one run reads."""
-DEEPEST_RECURSION = 4_000
+DEEPEST_RECURSION = 12_000
 
 
 class ProjectFiles:

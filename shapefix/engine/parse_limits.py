@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
+from shapefix.interpreter.large_literals import condensed
 from shapefix.sources.text import SourceText, Unreadable
 
 LARGEST = 1_000_000
 """Characters. libcst parses about 100 kB a second, and uses some hundred bytes for each character."""
+MOST_TOKENS = 75_000
+"""Words, numbers and operators outside of large literals. A tree takes about 3 kB for each of them."""
 DEEPEST_BRACKETS = 200
 """Python's own tokenizer accepts no more."""
-LONGEST_CHAIN = 1_500
+LONGEST_CHAIN = 1_000
 """Operators that nest in one another (`a + b + …`, `a.b.c…`, `not not …`); libcst overflows the C stack at
 some four thousand, and needs time quadratic in their number."""
 
@@ -19,6 +22,7 @@ _OPENING = b"([{"
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _ALL_BUT_CHAINS = bytes(set(range(256)) - set(_OPERATORS + _OPENING))
 _KEYWORDS = (b"and", b"or", b"not", b"if", b"lambda", b"await", b"for")
+_WORD_OR_OPERATOR = re.compile(r"""\#.*|\"{3}(?s:.*?)\"{3}|\"[^"\n]*"|'[^'\n]*'|\w+|[^\w\s]""")
 _LONG_ROW = LONGEST_CHAIN // 2
 _LONG_WITHOUT_COMMA = 2 * LONGEST_CHAIN
 _MANY_CONTINUED_ROWS = LONGEST_CHAIN // 5
@@ -52,6 +56,13 @@ def check_parse_limits(source: SourceText) -> None:
         row = _too_deep_row(text)
         if row is not None:
             raise Unreadable("is nested too deeply to be parsed", row)
+    if len(text) > MOST_TOKENS:
+        tokens = sum(1 for _ in _WORD_OR_OPERATOR.finditer(condensed(text)[0]))
+        if tokens > MOST_TOKENS:
+            raise Unreadable(
+                f"is too large to be analyzed ({tokens:,} words and operators; "
+                f"the limit is {MOST_TOKENS:,}); exclude it if it is generated"
+            )
 
 
 def _may_nest_deeply(text: str) -> bool:

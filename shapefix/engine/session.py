@@ -161,7 +161,14 @@ class CheckSession:
             if progress is not None:
                 progress(done, len(paths))
 
-        self._runner.check(paths, take)
+        def read() -> Iterator[str]:
+            # The first results come after many files are read.
+            for path in paths:
+                if progress is not None:
+                    progress(done, len(paths))
+                yield path
+
+        self._runner.check(read(), take)
 
     def _only_given(self, result: FileResult) -> FileResult:
         """Return the result of an importer with its findings in the given files only."""

@@ -42,6 +42,14 @@ class OutOfBudget(BaseException):
         self.resource = resource
 
 
+def cause_of(error: BaseException) -> OutOfBudget | None:
+    """Find the OutOfBudget that an error comes from: code being left by it may raise another exception."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OutOfBudget):
+        found = found.__context__
+    return found
+
+
 class Watchdog:
     """Clock of one file, from its creation on.
 

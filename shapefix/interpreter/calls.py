@@ -117,7 +117,7 @@ def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
 
 
 def _refuses(ev: Evaluator, function: Value, arguments: Arguments, node: cst.Call) -> bool:
-    """Check for a call with a TypeError, which is not followed."""
+    """Check for a call with a TypeError, and note it."""
     if any(argument.star for argument in node.args):
         return False
     if not is_refused(resolved(ev, function), arguments.positional, arguments.keywords):

@@ -92,6 +92,17 @@ class Module:
             self._computed[key] = compute(node)
         return self._computed[key]  # type: ignore[return-value]
 
+    def path_to(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """Path from the tree to a node of it, both included; empty for a node of another file."""
+        parents = self.once(self.tree, _parents)
+        path = [node]
+        while path[-1] is not self.tree:
+            if path[-1] not in parents:
+                return []
+            path.append(parents[path[-1]])
+        path.reverse()
+        return path
+
     def forget_positions(self) -> None:
         """Free the positions; they are computed again on demand."""
         self._positions = None
@@ -310,19 +321,5 @@ def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
         pending.append(children(node))
 
 
-def path_to(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
-    """Return the path from root to a node below it, both included; empty if root does not contain it."""
-    if root is node:
-        return [root]
-    path, pending = [root], [children(root)]
-    while pending:
-        child = next(pending[-1], None)
-        if child is None:
-            path.pop()
-            pending.pop()
-            continue
-        path.append(child)
-        if child is node:
-            return path
-        pending.append(children(child))
-    return []
+def _parents(root: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
+    return {child: node for node in nodes(root) for child in children(node)}

@@ -43,7 +43,7 @@ class ComparedSizes:
 
 
 def note_compared(ev: Evaluator, node: cst.CSTNode, *values: Value) -> None:
-    """Note the sizes among values, which a condition at node compares."""
+    """Note the sizes among the values in a condition at node."""
     symbols: set[Symbol] = set()
     for value in values:
         if isinstance(value, Integer) or (isinstance(value, Unknown) and value.has_size):
@@ -54,7 +54,7 @@ def note_compared(ev: Evaluator, node: cst.CSTNode, *values: Value) -> None:
 
 
 def depends_on_test(ev: Evaluator, error: ShapeError) -> bool:
-    """Check for an error over sizes that an open branch tests: there, they may have other values."""
+    """Check for an error over sizes in the test of an open branch: there, they may have other values."""
     known = ev.state[ComparedSizes].by_node
     if not known:
         return False
@@ -100,7 +100,7 @@ def note_assumed(ev: Evaluator, sizes: Sequence[Size], known: Sequence[Size | No
 
 
 def note_open(ev: Evaluator, new: Iterable[Size]) -> None:
-    """Note new sizes of a tensor that may have further dimensions after these."""
+    """Note new sizes of a tensor, perhaps with further dimensions after these."""
     symbols = (size.only_symbol for size in new)
     ev.state[AssumedRanks].firsts.update(symbol for symbol in symbols if symbol is not None)
 

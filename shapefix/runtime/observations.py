@@ -129,8 +129,7 @@ class Observations:
     @cached_property
     def steps(self) -> int:
         """The number of optimizer steps, up to the first few, without those of extra batches."""
-        numbers = (line["number"] for line in self.of(OptimizerStepLine) if not line["extra"])
-        return max(numbers, default=0)
+        return sum(1 for line in self.of(OptimizerStepLine) if not line["extra"])
 
     @cached_property
     def waiting(self) -> CollectiveLine | None:

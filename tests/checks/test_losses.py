@@ -8,6 +8,7 @@ import pytest
 from checking import Check
 
 from shapefix.diagnostics import Applicability, Comparison, Condition, Diagnostic, Variable
+from shapefix.repair.edits import apply
 
 CODES = frozenset({"SF508", "SF509", "SF512"})
 HEAD = """\
@@ -151,3 +152,39 @@ def test_a_pair_of_unknown_sizes_states_its_condition(check: Check) -> None:
     assert diagnostic.code == "SF508"
     assert diagnostic.condition == Condition("`T` != `V`", Comparison(Variable("T"), "!=", Variable("V")))
     assert repairs(diagnostic) == [(Applicability.UNSAFE, ".transpose(1, 2)")]
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("x = self.softmax(x)", ""),
+        ("x = torch.softmax(x, dim=1)  # probabilities", ""),
+        ("x = x.softmax(dim=1)", ""),
+        ("y = x = self.softmax(x)", "y = x = x"),
+        ("y = self.softmax(x); x = y", "y = x; x = y"),
+    ],
+)
+def test_a_layer_that_is_left_out_leaves_no_assignment_to_itself(line: str, kept: str, check: Check) -> None:
+    code = f"""
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.softmax = nn.Linear(8, 3), nn.Softmax(dim=1)
+
+    def forward(self, x):
+        x = self.fc(x)
+        {line}
+        return x
+
+
+loss = nn.CrossEntropyLoss()(Net()(torch.rand(4, 8)), torch.zeros(4).long())
+"""
+    (diagnostic,) = check(code, {"SF513"})
+    (fix,) = diagnostic.fixes
+    repaired, _, _ = apply(code, [fix])
+    assert repaired == code.replace(f"        {line}\n", f"        {kept}\n" if kept else "")
+    exec(repaired, {})

@@ -61,7 +61,7 @@ def run():
 """,
     "a batch of one sample": """
 def rows(x):
-    y, _ = nn.LSTM(40, 8, batch_first=True)(x)
+    y, _ = nn.LSTM(40, 8, batch_first=True)(nn.Linear(40, 40)(x))
     t, n = y.size(0), y.size(1)
     return y.transpose(1, 2).view(t * 8, -1)
 
@@ -95,6 +95,17 @@ class Sparse(nn.Module):
 
 def run():
     nn.MSELoss()(Sparse(6)(torch.rand(4, 6)), torch.rand(4, 6)).backward()
+""",
+    "a moved dimension of size 1": """
+def padded(images):
+    n, h, w, c = images.shape
+    images = images.view(n, c, h, w)
+    return nn.Conv2d(1, 4, 3)(images.squeeze().unsqueeze(1))
+
+def run():
+    images = torch.rand(2, 5, 6, 1)
+    assert images.view(2, 1, 5, 6).equal(images.permute(0, 3, 1, 2))
+    padded(images)
 """,
     "noise in another shape": """
 def noisy(x, channels_last):

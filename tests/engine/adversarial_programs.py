@@ -18,7 +18,7 @@ HEAD = "import torch\nimport torch.nn as nn\n"
 
 @dataclass(frozen=True)
 class AdversarialProgram:
-    """A text by its size; is_refused allows the answer that the file is too large, or nested too deeply."""
+    """A text by its size; is_refused allows the answer that the file is nested too deeply."""
 
     name: str
     write: Callable[[int], Source]

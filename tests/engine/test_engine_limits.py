@@ -86,9 +86,17 @@ def test_whatever_is_let_through_does_not_end_the_process(kind: str) -> None:
 
 def test_long_flat_texts_are_not_refused() -> None:
     check_parse_limits(SourceText("x.py", "x = [" + "1.5, " * 100_000 + "]\n"))
-    check_parse_limits(SourceText("x.py", "y = x + 1\n" * 50_000))
+    check_parse_limits(SourceText("x.py", "y = x + 1\n" * 14_000))
     check_parse_limits(SourceText("x.py", "x = 1 " + "< 2 " * 10_000 + "\n"))
     check_parse_limits(SourceText("x.py", f'x = """{"(" * 5_000}"""  # {"(" * 5_000}\n'))
+
+
+@pytest.mark.parametrize(
+    "text", ["x.y(1)\n" * 20_000, "x = [" + "f(1), " * 20_000 + "]\n", "x + 1;" * 30_000]
+)
+def test_code_with_too_many_words_is_refused(text: str) -> None:
+    with pytest.raises(Unreadable, match="words and operators; the limit is 75,000"):
+        check_parse_limits(SourceText("x.py", text))
 
 
 def test_the_row_is_named() -> None:

@@ -171,6 +171,14 @@ return self.head(h.transpose(0, 1).reshape(b, t, 12).mean(1))
         model("self.one = nn.Linear(60, 1)", "return self.head(self.one(x.flatten(1)).softmax(1))", 1),
         "is the same for all 16 samples of the batch: it does not depend on the input",
     ),
+    "a weight without its layer": (
+        "cut-gradient",
+        model(
+            "self.one = nn.Linear(60, 12)  # fault",
+            "return self.head((x.flatten(1) @ self.one.weight.detach().T).relu())",
+        ),
+        "`one` gets no gradient, although the output of `Net` depends on it",
+    ),
     "a way through numpy": (
         "cut-gradient",
         model(

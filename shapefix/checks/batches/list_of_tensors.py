@@ -12,12 +12,12 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.batches import ListGiven, Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Event, TensorUsedAsIndex
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.ops import NORMALIZATIONS, PRODUCTS, SOFTMAXES, Op
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import substitute
@@ -107,6 +107,12 @@ def _is_same(other: Event, event: Stacked) -> TypeGuard[Stacked]:
 
 
 def _given(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
+    if isinstance(event.given, LibraryObject):
+        yield _of_output(event, event.given, rule)
+        return
+    if isinstance(event.given, TupleValue):
+        yield from _of_tuple(event, rule)
+        return
     node = event.place.node
     tensor = _tensor_in(event.given)
     if not isinstance(node, cst.Call) or not node.args or tensor is None:
@@ -119,6 +125,53 @@ def _given(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
         evidence=[*call_trace(event), *_made(tensor)],
         error=ExpectedError("TypeError", "" if collated else "must be Tensor, not list"),
     )
+
+
+def _of_tuple(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
+    """Yield the finding for a tuple of tensors: the result of a recurrent layer."""
+    tensor = _tensor_in(event.given)
+    if tensor is None or not isinstance(event.given, TupleValue):
+        return
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` gets a tuple of {len(event.given.items)} values, not a tensor; "
+        "unpack it first",
+        evidence=[*call_trace(event), *_made(tensor)],
+        error=_no_tensor(event.method, "tuple"),
+    )
+
+
+def _of_output(event: ListGiven, output: LibraryObject, rule: Rule) -> Diagnostic:
+    """Return the finding for the output object of a model of transformers."""
+    has_scores = "logits" in output.fields
+    made = [] if output.place is None else [Evidence(output.place.span, "the model returns an object here")]
+    wanted = "its tensor `logits`" if has_scores else "one of its tensors"
+    return rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` gets the model's output object; use {wanted}",
+        evidence=[*call_trace(event), *made],
+        error=_no_tensor(event.method, ""),
+        fixes=_scores_instead(event) if has_scores else (),
+    )
+
+
+def _no_tensor(method: str, kind: str) -> ExpectedError:
+    if method:
+        return ExpectedError("AttributeError", f"object has no attribute '{method}'")
+    return ExpectedError("TypeError", f"must be Tensor, not {kind}" if kind else "must be Tensor")
+
+
+def _scores_instead(event: ListGiven) -> Iterator[Fix]:
+    """Yield the fix to pass the logits of an output in a variable."""
+    node, module = event.place.node, event.place.module
+    first = argument(node, 0, "input") if isinstance(node, cst.Call) else None
+    given = None if first is None else first.value
+    if event.method:
+        read = node.func if isinstance(node, cst.Call) else node
+        given = read.value if isinstance(read, cst.Attribute) else None
+    if isinstance(given, cst.Name):
+        edit = Edit(module.span(given), f"{given.value}.logits")
+        yield Fix(Applicability.UNSAFE, f"use `{given.value}.logits`", (edit,))
 
 
 def _asked_for_integer(event: TensorUsedAsIndex, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:

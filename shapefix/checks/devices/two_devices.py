@@ -61,7 +61,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
 
 
 def _is_apart_itself(source: Device, context: CheckContext) -> bool:
-    """Whether the tensor whose device another one took over is itself used with one on a GPU."""
+    """Whether the tensor at the source of a device is itself used with one on a GPU."""
     return any(
         isinstance(each, DeviceMismatch) and each.cpu.source is None and each.cpu.place is source.place
         for each in context.events

@@ -11,11 +11,12 @@ from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layout_trace
+from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.view_calls import method_name, viewed_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.operations import Viewed
-from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.modules import dotted_name, nodes
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.ops import JOINED, PADDED, Op
 from shapefix.tensors.polynomials import Size
@@ -43,6 +44,8 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
         return
     order, split = _permutation(have, want), _misplaced_split(have, want)
     if (order is None and split is None) or _is_uniform(event.tensor):
+        return
+    if order is not None and _is_squeezed(event, want):
         return
     if event.call in context.cut_views or any(
         _is_intended(step, event, context) for step in lineage(event.tensor)
@@ -75,6 +78,23 @@ def _is_uniform(tensor: TensorValue) -> bool:
     step = tensor.origin
     node = step.place.node if step is not None and step.op in _CREATIONS else None
     return isinstance(node, cst.Call) and dotted_name(node.func).rpartition(".")[2] in _UNIFORM
+
+
+def _is_squeezed(event: Viewed, want: list[Size]) -> bool:
+    """Whether the code squeezes the result: a moved dimension of size 1 moves no elements."""
+    around = enclosing(event.place.module, event.call)
+    if any(size.value == 1 for size in want):
+        return False
+    assigned = next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
+    name = dotted_name(assigned.targets[0].target) if assigned is not None else ""
+    scope = enclosing_function(event.place) or event.place.module.tree
+    return any(
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in ("squeeze", "squeeze_")
+        and (node.func.value is event.call or (name != "" and dotted_name(node.func.value) == name))
+        for node in nodes(scope)
+    )
 
 
 def _is_intended(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
@@ -132,7 +152,7 @@ def _of_split(event: Viewed, context: CheckContext, rule: Rule, split: tuple[int
 
 
 def _split_last(event: Viewed, split: tuple[int, int], swap: str) -> Edit | None:
-    """Return the edit to split the last dimension, and to transpose then; None for other forms of the call."""
+    """Return the edit to split the last dimension and transpose; None for other forms of the call."""
     call, module = event.call, event.place.module
     if event.free or not isinstance(call, cst.Call) or len(call.args) != len(event.target):
         return None

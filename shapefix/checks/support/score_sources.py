@@ -98,7 +98,13 @@ class Source:
             given = source.value
         else:
             return None
-        return Edit(module.span(node), module.code(given))
+        code = module.code(given)
+        if _assigns_to(self.step.place) == code:
+            # Not `x = x`.
+            whole = rewrites.without_statement(self.step.place)
+            if whole is not None:
+                return whole
+        return Edit(module.span(node), code)
 
 
 def source_of_input(event: LossComputed | OperationCalled) -> Source | None:
@@ -118,6 +124,15 @@ def source_of(tensor: TensorValue, through: Collection[Op] = KEPT) -> Source | N
             break
         step = step.source
     return None if step is None or step.op in through else Source(step)
+
+
+def _assigns_to(place: Place) -> str:
+    """Return the code of the only target of an assignment of the call at a place."""
+    around = enclosing(place.module, place.node)
+    assigned = around[-2] if len(around) > 1 else None
+    if not isinstance(assigned, cst.Assign) or len(assigned.targets) != 1:
+        return ""
+    return place.module.code(assigned.targets[0].target)
 
 
 _OF_ORDER = frozenset({"argmax", "max", "topk", "sort", "argsort"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.modules import Module, Place, nodes, path_to
+from shapefix.interpreter.modules import Module, Place, nodes
 
 
 def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
@@ -14,7 +14,7 @@ def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
 
 def enclosing(module: Module, node: cst.CSTNode) -> list[cst.CSTNode]:
     """Return the path to a node, outermost first, with the node itself; empty if another module has it."""
-    return path_to(module.tree, node)
+    return module.path_to(node)
 
 
 def number_index(node: cst.CSTNode) -> int | None:

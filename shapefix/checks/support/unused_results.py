@@ -127,7 +127,7 @@ def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
     if event.leaf or (graph is True and not held.sources):
         return False
     around = scope(enclosing(event.place.module, event.place.node))
-    if any(_asks_for_gradient(node, event.name) for node in nodes(around)):
+    if event.name in event.place.module.once(around, _asked_for_gradient):
         return False
     if any(isinstance(each, OptimizerCreated) and _contains(each.given, held) for each in context.training):
         return False
@@ -139,15 +139,17 @@ def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
     )
 
 
-def _asks_for_gradient(node: cst.CSTNode, name: str) -> bool:
-    """Whether a node reads a gradient of a variable: `x.grad`, `torch.autograd.grad(loss, x)`."""
-    if isinstance(node, cst.Attribute):
-        return node.attr.value in _OF_GRADIENTS and dotted_name(node.value) == name
-    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
-        return False
-    return node.func.attr.value == "grad" and any(
-        dotted_name(part) == name for given in node.args for part in nodes(given)
-    )
+def _asked_for_gradient(around: cst.CSTNode) -> frozenset[str]:
+    """The variables with gradients that a scope reads: `x.grad`, `torch.autograd.grad(loss, x)`."""
+    found: set[str] = set()
+    for node in nodes(around):
+        if isinstance(node, cst.Attribute):
+            if node.attr.value in _OF_GRADIENTS:
+                found.add(dotted_name(node.value))
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            if node.func.attr.value == "grad":
+                found.update(dotted_name(part) for given in node.args for part in nodes(given))
+    return frozenset(found)
 
 
 def _contains(value: Value | None, tensor: TensorValue, depth: int = 0) -> bool:
@@ -170,13 +172,17 @@ def _is_display(event: Discarded) -> bool:
     A line at the top level that computes nothing else, a bare name or `x + 1`, is the sign of one, and so is
     a mark of a notebook's cell.
     """
-    lines = [line for line in event.place.module.tree.body if isinstance(line, cst.SimpleStatementLine)]
-    shown = [part for line in lines for part in line.body if isinstance(part, cst.Expr)]
+    module = event.place.module
+    shown = module.once(module.tree, _expressions)
     if event.place.node not in shown:
         return False
-    return any(isinstance(part.value, _SHOWN) for part in shown) or bool(
-        _CELL.search(event.place.module.text)
-    )
+    return any(isinstance(part.value, _SHOWN) for part in shown) or bool(_CELL.search(module.text))
+
+
+def _expressions(tree: cst.Module) -> frozenset[cst.Expr]:
+    """The expression statements at the top level of a file."""
+    lines = [line for line in tree.body if isinstance(line, cst.SimpleStatementLine)]
+    return frozenset(part for line in lines for part in line.body if isinstance(part, cst.Expr))
 
 
 def assigned(event: Discarded, target: str, context: CheckContext) -> list[Fix]:

@@ -17,7 +17,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
 from shapefix.domains.training import Backward, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, Place, nodes
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -52,7 +52,7 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
     layer = event.mode_dependent[0]
     yield rule.diagnostic(
         event.place.span,
-        f"`{named}.eval()` is missing: {_effect(layer)} during evaluation",
+        f"{_lacks_eval(event.place, named)}: {_effect(layer)} during evaluation",
         evidence=[
             *call_trace(event),
             *_made(layer, "behaves differently in training mode"),
@@ -62,6 +62,13 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
         fixes=fixes,
         habit=f"evaluation in training mode: {_effect(layer)}",
     )
+
+
+def _lacks_eval(place: Place, named: str) -> str:
+    """Describe the missing switch; a layer created in the call has no name to switch it by."""
+    model = place.node.func if isinstance(place.node, cst.Call) else place.node
+    has_name = bool(dotted_name(model)) or not isinstance(model, cst.Call)
+    return f"`{named}.eval()` is missing" if has_name else f"`{named}` is created in training mode"
 
 
 def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:

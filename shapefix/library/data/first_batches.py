@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import Module, Place, children, nodes, path_to
+from shapefix.interpreter.modules import Module, Place, children, nodes
 
 _WRAPPERS = frozenset({"enumerate", "tqdm", "iter", "track"})
 _COLLECTIONS = frozenset({"list", "tuple"})
@@ -20,7 +20,7 @@ def takes_first(place: Place) -> bool:
     place is the code iterating over the loader. A loader with a single batch has that one only. Of a list of
     all batches, the code may use the first ones, unless a loop goes through it.
     """
-    path = path_to(place.module.tree, place.node)
+    path = place.module.path_to(place.node)
     if not path:
         return False
     node = path[-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value, integer
-from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
@@ -20,14 +19,12 @@ from shapefix.tensors.polynomials import Size
 
 @layer("Embedding")
 def embedding(call: Call, given: BoundArguments) -> Value:
-    note_list(call, given.value("input"))
     _check_ids(call, given, given.size("num_embeddings"), "num_embeddings" in given.values)
     return _embedded(call, given.tensor("input"), given.size("embedding_dim"))
 
 
 @functional("embedding")
 def embedding_function(call: Call, given: BoundArguments) -> Value:
-    note_list(call, given.value("input"))
     weight = given.tensor("weight")
     known = weight is not None and weight.layout is not None and weight.layout.rank == 2
     _check_ids(call, given, weight.layout.sizes[0] if known and weight and weight.layout else None, known)

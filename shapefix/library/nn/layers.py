@@ -16,6 +16,7 @@ from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value, facts_of
 from shapefix.library.data.last_batches import try_last_batch
+from shapefix.library.data.rows import note_list
 from shapefix.library.nn.changed_weights import note_weight
 from shapefix.library.nn.dtypes import Registered, WeightDtype, check_dtypes, note_dtype, of_weights
 from shapefix.library.nn.loss_checks import check_loss
@@ -213,6 +214,10 @@ def _function(handler: Handler, name: str) -> Callable[[Call], Value]:
     return function
 
 
+_OF_ANY_INPUT = frozenset({"Identity", "Sequential", "RNN", "LSTM", "GRU"})
+"""Layers with other inputs than tensors: those that pass on any value, or take packed sequences."""
+
+
 def _run(
     handler: Handler,
     call: Call,
@@ -222,6 +227,8 @@ def _run(
     layer: Value | None = None,
 ) -> Value:
     values = {**settings, **given}
+    if name.rpartition(".")[2] not in _OF_ANY_INPUT:
+        note_list(call, given.get("input"))
     try:
         made = handler(call, BoundArguments(values))
         check_dtypes(call, name, BoundArguments(given), values, layer)

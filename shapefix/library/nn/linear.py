@@ -5,7 +5,6 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import products, reductions
@@ -17,6 +16,9 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
+_FIRST = 4
+"""Number of sizes that a tensor of unknown rank keeps through a layer."""
+
 
 @layer("Identity")
 def identity(call: Call, given: BoundArguments) -> Value:
@@ -27,7 +29,6 @@ def identity(call: Call, given: BoundArguments) -> Value:
 @layer("modules.linear.NonDynamicallyQuantizableLinear", base="torch.nn.Linear")
 @layer("LazyLinear")
 def linear(call: Call, given: BoundArguments) -> Value:
-    note_list(call, given.value("input"))
     tensor = given.tensor("input")
     features, expected = given.size("out_features"), None
     if "in_features" in given.values:
@@ -38,7 +39,14 @@ def linear(call: Call, given: BoundArguments) -> Value:
     elif tensor is not None and expected is not None:
         last_size_is(tensor, expected)
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
+    made = result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
+    if layout is None and tensor is not None and expected is not None:
+        for dim in range(_FIRST):
+            size = tensor.known_size(dim)
+            if size is not None and same(size, expected) is False:
+                # It is not the last one, and so stays.
+                made.set_size(dim, size)
+    return made
 
 
 def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int = 0) -> None:
@@ -50,7 +58,6 @@ def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int
 
 @functional("linear")
 def linear_function(call: Call, given: BoundArguments) -> Value:
-    note_list(call, given.value("input"))
     tensor, weight = given.tensor("input"), given.tensor("weight")
     layout, features = None, None
     if weight is not None and weight.layout is not None:

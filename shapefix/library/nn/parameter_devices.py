@@ -29,7 +29,7 @@ def made_where(call: Call, settings: Mapping[str, Value]) -> ModuleDevice | None
 
 
 def _construction(call: Call) -> Place:
-    """Return the creation of an object whose `super().__init__()` is being run."""
+    """Return the creation of the object, seen from its `super().__init__()`."""
     around = (call.place, *reversed(call.ev.calls))
     return next((place for place in around if not place.code.startswith("super(")), call.place)
 

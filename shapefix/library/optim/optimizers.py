@@ -9,6 +9,7 @@ from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, 
 from shapefix.library.nn.module import modules_in
 from shapefix.library.optim.gradients import known_gradients, remember, where, zeroed
 from shapefix.library.optim.parameters import owners_of
+from shapefix.library.optim.rejected_parameters import note_rejected
 from shapefix.library.registry import declare, function, method
 
 OPTIMIZER = "torch.optim.Optimizer"
@@ -80,6 +81,8 @@ def optimizer(call: Call) -> Value:
     """Optimizer of the given parameters."""
     given = call.value(0, "params")
     note_step(call.ev, StepKind.MADE, call.place.node)
+    if call.name.startswith("torch.optim."):
+        note_rejected(call, given)
     owners = None if call.arguments.open else owners_of(given)
     made = LibraryObject(call.name, dict(call.arguments.keywords), call.place)
     if owners is not None:

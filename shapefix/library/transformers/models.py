@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from shapefix.domains.batches import MODEL_OUTPUT
 from shapefix.domains.devices import ModuleDevice
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.tokens import Checkpoint
@@ -74,7 +75,6 @@ SEQUENCES = "transformers.AutoModelForSequenceClassification"
 IMAGES = "transformers.AutoModelForImageClassification"
 ANSWERS, HIDDEN = "transformers.AutoModelForQuestionAnswering", "transformers.AutoModel"
 MODELS = (CAUSAL, MASKED, SEQ2SEQ, TOKENS, SEQUENCES, IMAGES, ANSWERS, HIDDEN)
-OUTPUT = "transformers.utils.ModelOutput"
 
 _BY_SUFFIX = {
     "ForCausalLM": CAUSAL,
@@ -98,7 +98,7 @@ _SYNONYMS = {"hidden_size": ("n_embd", "d_model", "dim")}
 declare(BASE, MODULE)
 method(BASE, "@device")(device_of_model)
 declare(CONFIGURATION, "builtins.object")
-declare(OUTPUT, "builtins.object")
+declare(MODEL_OUTPUT, "builtins.object")
 for _kind in MODELS:
     declare(_kind, BASE)
 
@@ -358,10 +358,10 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
         note_graph(call, value, trained)
     note_model_place(call, values)
     facts = Facts() if order is None else Facts.of(OutputOrder(tuple(order)))
-    return LibraryObject(OUTPUT, {}, call.place, dict(values), facts)
+    return LibraryObject(MODEL_OUTPUT, {}, call.place, dict(values), facts)
 
 
-@method(OUTPUT, "__getitem__")
+@method(MODEL_OUTPUT, "__getitem__")
 def output_item(call: Call) -> Value:
     """`outputs["logits"]`, or `outputs[0]` if the first field is known."""
     fields = fields_of(call.receiver)

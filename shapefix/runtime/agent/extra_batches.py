@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from ..protocol import ExtraBatchDoneLine, ExtraBatchLine
+from ..protocol import ExtraBatchDoneLine, ExtraBatchLine, UserPlace
 from .describe import describe
 from .session import Session
 
@@ -28,12 +28,15 @@ class ExtraBatches:
     says that the loader has no more batches, and none was skipped.
     """
 
-    def __init__(self, session: Session, loader: Any, batches: Any, loader_id: int) -> None:
+    def __init__(
+        self, session: Session, loader: Any, batches: Any, loader_id: int, created_at: UserPlace | None
+    ) -> None:
         self._session = session
         self._loader, self._batches, self._id = loader, batches, loader_id
         self._rows: int | None = None
+        self._place = str(created_at or loader_id)
         self._handed: set[str] = set()
-        self._since = time.monotonic()
+        self._since = self._clock()
         self._running = False
         self.exhausted = False
 
@@ -44,7 +47,7 @@ class ExtraBatches:
             self._rows = rows
         batched = getattr(self._loader, "batch_size", None) is not None
         self._session.batch_rows = rows if batched else None
-        self._since = time.monotonic()
+        self._since = self._clock()
         return batch
 
     def done(self) -> None:
@@ -59,8 +62,11 @@ class ExtraBatches:
 
         A pass that trains gets one more batch of the usual size, as state may be carried over from the first.
         """
+        if not self._handed and self._place in self._session.extra_places:
+            return  # a loader of the same place, made for each epoch, had them
         if not self._is_cheap(caller):
             return
+        self._session.extra_places.add(self._place)
         if trains and "next" not in self._handed:
             self._handed.add("next")
             batch = next(self._batches, _NO_BATCH)
@@ -84,8 +90,12 @@ class ExtraBatches:
     def _is_cheap(self, caller: FrameType) -> bool:
         session = self._session
         name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
-        fits = time.monotonic() - self._since < _COSTLY
-        return session.takes_extra_batches and fits and name not in _LIBRARIES
+        fits = self._clock() - self._since < _COSTLY
+        return session.takes_extra_batches and not session.overfits and fits and name not in _LIBRARIES
+
+    def _clock(self) -> float:
+        """The time of the script, without the probe's own trials."""
+        return time.monotonic() - self._session.own_seconds
 
     def _begin(self, which: Any, batch: Any, skipped: int) -> None:
         self._running = True

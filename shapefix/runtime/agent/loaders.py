@@ -21,6 +21,7 @@ from .dataset_samples import sample_rows
 from .describe import describe
 from .exceptions import ExceptionRecorder
 from .extra_batches import ExtraBatches
+from .overfitting import same_batch
 from .session import Session
 
 _BATCHES_DESCRIBED = 2
@@ -41,6 +42,7 @@ class LoaderState:
     steps: int = 0
     described: int = 0
     sampled: bool = False
+    trained_batch: Any = None
 
 
 class Loaders:
@@ -112,6 +114,7 @@ class LoaderIterator:
         self._yielded = 0
         self._begin()
         self._steps, self._backward_calls = self._session.steps, self._session.backward_calls
+        self._counted = self._steps
         self._calls, self._start = self._session.model_calls, time.monotonic()
         self._session.depth += 1
         try:
@@ -122,7 +125,7 @@ class LoaderIterator:
             raise
         self._session.depth -= 1
         self._session.active_passes += 1
-        self._extra = ExtraBatches(self._session, loader, self._batches, state.id)
+        self._extra = ExtraBatches(self._session, loader, self._batches, state.id, state.created_at)
 
     def __iter__(self) -> LoaderIterator:
         return self
@@ -151,7 +154,8 @@ class LoaderIterator:
                 session.stop("a training step is done, and the script requests more batches")
             raise StopIteration
         self._extra.done()
-        self._state.steps += session.steps - self._steps
+        self._state.steps += session.steps - self._counted
+        self._counted = session.steps
         caller = sys._getframe(1)
         batches = self._batches
         if self._is_enough():
@@ -185,7 +189,18 @@ class LoaderIterator:
                     requested_at=self._site,
                 )
             )
+        if session.overfits:
+            batch = self._trained_batch(batch)
         return self._extra.handed(batch)
+
+    def _trained_batch(self, batch: Any) -> Any:
+        """The first batch again, in a pass that trains."""
+        state = self._state
+        if state.trained_batch is None:
+            state.trained_batch = same_batch(batch)
+            return batch
+        trains = self._session.backward_calls > self._backward_calls or state.steps
+        return same_batch(state.trained_batch) if trains else batch
 
     def _begin(self) -> None:
         """Begin a pass, an empty one if the script has already trained with this loader."""
@@ -207,7 +222,7 @@ class LoaderIterator:
     def _is_enough(self) -> bool:
         session = self._session
         steps, backward_calls = session.steps - self._steps, session.backward_calls - self._backward_calls
-        if steps >= session.wanted_steps:
+        if steps and self._state.steps >= session.wanted_steps:
             return True
         if backward_calls:
             return self._yielded >= _BATCHES

@@ -24,6 +24,7 @@ from .call_sites import CallSites
 from .construction_sites import ConstructionSites
 from .describe import describe, describe_call, integer_range
 from .exceptions import ExceptionRecorder
+from .overfitting import Overfitting
 from .repeated_calls import RepeatedCalls
 from .row_trials import RowTrials
 from .session import Session
@@ -56,6 +57,8 @@ class ModuleCalls:
         self._names: dict[int, str] = {}
         self.roots: list[Any] = []
         self.trials = RowTrials(session, constructions)
+        self.overfitting = Overfitting(session)
+        session.before_end = self.overfitting.report
         self.sums = ModuleSums()
 
     def install(self) -> None:
@@ -106,6 +109,7 @@ class ModuleCalls:
         outer, self._recording = self._recording, first
         if training:
             self._session.on_phase("forward")
+            self.overfitting.called(module, args, kwargs)
         call_site = self._call_sites.enter(caller)
         start, collectives = time.perf_counter(), self._session.collectives
         try:
@@ -145,8 +149,7 @@ class ModuleCalls:
             if number:
                 self._parents.pop()
         if number:
-            if torch.is_grad_enabled():
-                self.trials.ran(module)
+            self.trials.ran(module)
             self._call_sites.returned(call_site)
             self._call_sites.forward_returned(module)
             seconds = time.perf_counter() - start

@@ -36,6 +36,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--protect")
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--find-writes", action="store_true")
+    parser.add_argument("--overfit", action="store_true")
     parser.add_argument("--cells")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -49,6 +50,7 @@ def main(arguments: list[str]) -> None:
     if options.ranks is not None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
+    session.overfits = options.overfit
     # Ranks would have to agree on them, and the forecast compares steps.
     session.takes_extra_batches = options.ranks is None and options.device != "fake"
     masking.watch_environment(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118

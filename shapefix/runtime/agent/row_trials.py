@@ -60,12 +60,12 @@ class RowTrials:
         self._constructions = constructions
         self._calls: list[_Call] = []
         self._done = False
-        self._ran: set[int] = set()
+        self._frozen: set[int] = set()
 
     def ran(self, module: Any) -> None:
-        """Note that a module ran while gradients were recorded."""
-        if not self._done:
-            self._ran.add(id(module))
+        """Note a module that ran without gradients, which freezes it on purpose."""
+        if not self._done and not torch.is_grad_enabled():
+            self._frozen.add(id(module))
 
     def called(self, model: Any, args: Any, kwargs: Any, out: Any, seconds: float, caller: FrameType) -> None:
         """Keep the first training calls of models, if they can be repeated at little cost."""
@@ -89,6 +89,7 @@ class RowTrials:
         self._done = True
         if not hasattr(os, "fork") or torch.cuda.is_initialized():
             return
+        start = time.monotonic()
         lacking = {id(each) for each in missing}
         for call in calls:
             rows = self._rows(call)
@@ -96,12 +97,13 @@ class RowTrials:
             if not used or (rows is None and not lacking):
                 continue
             call.used = used[0]
-            found = _in_fork(lambda call=call, rows=rows: _trial(call, rows, lacking, self._ran))  # type: ignore[misc]
+            found = _in_fork(lambda call=call, rows=rows: _trial(call, rows, lacking, self._frozen))  # type: ignore[misc]
             if found is None:
                 continue
-            mixed = found.get("mixed")
+            modules = dict(call.model.named_modules())
+            mixed, cut = found.get("mixed"), found.get("cut") or []
             if mixed is not None:
-                module = dict(call.model.named_modules()).get(mixed["module"], call.model)
+                module = modules.get(mixed["module"], call.model)
                 mixed["constructed_at"] = self._constructions.site_of(module)
             self._session.sink.write(
                 RowTrialLine(
@@ -110,11 +112,14 @@ class RowTrials:
                     rows=rows or 0,
                     mixed=mixed,
                     constant=bool(found.get("constant")),
-                    cut=found.get("cut") or [],
+                    cut=cut,
+                    cut_at=self._constructions.site_of(modules[cut[0]]) if cut else None,
                     called_at=call.called_at,
                     constructed_at=self._constructions.site_of(call.model),
                 )
             )
+
+        self._session.own_seconds += time.monotonic() - start
 
     def _rows(self, call: _Call) -> int | None:
         """The samples of a call, if they are sure to be in dimension 0: those of a batch or a loss."""
@@ -191,7 +196,7 @@ def _child(trial: Callable[[], dict[str, Any]], writer: int) -> None:
     exit_now(0)
 
 
-def _trial(call: _Call, rows: int | None, missing: set[int], ran: set[int]) -> dict[str, Any]:
+def _trial(call: _Call, rows: int | None, missing: set[int], frozen: set[int]) -> dict[str, Any]:
     """The trials of one call, in the fork."""
     call.model.eval()
     first, again = _Recorder(call), _Recorder(call)
@@ -209,7 +214,7 @@ def _trial(call: _Call, rows: int | None, missing: set[int], ran: set[int]) -> d
         ):
             found["mixed"] = _blame(first, other, rows)
         found["constant"] = _is_constant(call, out)
-    found["cut"] = list(_cut(call, out, missing, ran))
+    found["cut"] = list(_cut(call, out, missing, frozen))
     return found
 
 
@@ -309,12 +314,12 @@ def _is_constant(call: _Call, out: torch.Tensor) -> bool:
     return all(bool(each.any()) for each in weights)
 
 
-def _cut(call: _Call, out: torch.Tensor, missing: set[int], ran: set[int]) -> Iterator[str]:
+def _cut(call: _Call, out: torch.Tensor, missing: set[int], frozen: set[int]) -> Iterator[str]:
     """The modules without a gradient, but with an effect on the output."""
     owners = {
         name: module
         for name, module in call.model.named_modules()
-        if id(module) in ran
+        if id(module) not in frozen
         and (own := list(module.parameters(recurse=False)))
         and all(id(each) in missing for each in own)
     }

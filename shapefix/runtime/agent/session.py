@@ -50,7 +50,9 @@ class Session:
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running.
     loop_truncated says that a loop of the script was ended early; later exceptions may come from that.
     takes_extra_batches says that the script may get batches after the wanted steps; extra_batch is the kind
-    of the running one, extra_batches their number.
+    of the running one, extra_batches their number. extra_places are those
+    of their loaders. own_seconds is the time of the probe's own trials. overfits says that all steps get the
+    first batch.
     batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
@@ -67,8 +69,11 @@ class Session:
     active_passes: int = 0
     evaluated: bool = False
     takes_extra_batches: bool = False
+    overfits: bool = False
     extra_batch: str | None = None
     extra_batches: int = 0
+    extra_places: set[str] = field(default_factory=set)
+    own_seconds: float = 0.0
     batch_rows: int | None = None
     loss_rows: int | None = None
     loop_truncated: bool = False
@@ -80,6 +85,7 @@ class Session:
     thread: int = field(default_factory=threading.get_ident)
     guessed_at: UserPlace | None = None
     process: int = field(default_factory=os.getpid)
+    before_end: Callable[[], None] = lambda: None
     is_deadlocked: Callable[[], bool] = lambda: False
     on_phase: Callable[[str | None], None] = lambda phase: None
     _ignored: int = 0
@@ -134,6 +140,7 @@ class Session:
         if not self.ended:
             self.ended = True
             self.on_phase(None)
+            self.before_end()
             peak_cuda, reserved_cuda = _peak_cuda()
             self.sink.write(
                 EndLine(

@@ -96,7 +96,9 @@ class TrainingWatcher:
         self._graphs.add(loss)
         if session.backward_calls > _MOST_BACKWARDS and not session.steps:
             session.stop(f"{_MOST_BACKWARDS} backward calls without an optimizer step")
-        if session.backward_calls > _WRITTEN or not isinstance(loss, torch.Tensor):
+        if session.backward_calls > max(_WRITTEN, 2 * session.wanted_steps) or not isinstance(
+            loss, torch.Tensor
+        ):
             return
         value = None
         if loss.numel() == 1 and not session.sizes_only:
@@ -136,6 +138,10 @@ class TrainingWatcher:
         ahead = 2 + session.extra_batches if session.active_passes else 0
         if made >= session.wanted_steps + ahead:
             session.stop(steps_done(made))
+        if made == 0 and session.overfits:
+            roots = self._modules.roots
+            names = {id(each): name for root in roots for name, each in root.named_parameters()}
+            self._modules.overfitting.begin(optimizer, names)
         if made == 0 and not _has_closure(args, kwargs):
             self._write_gradients(optimizer)
         session.on_phase("step")

@@ -138,6 +138,9 @@ _on_operands(
 )
 _on_operands(r"does not have a padding token", "SF305")
 _on_operands(r"element 0 of tensors does not require grad", "SF904")
+_on_operands(r"optimizer got an empty parameter list|can't optimize a non-leaf Tensor", "SF607")
+_on_operands(r"optimizer can only optimize Tensors", "SF607")
+_on_operands(r"returned an incorrect number of gradients", "SF906")
 _on_operands(r"Can't call numpy\(\) on Tensor that requires grad", "SF905")
 
 

@@ -63,6 +63,7 @@ from .training import (
     OptimizerCoverageLine,
     OptimizerStepLine,
     OrphanedParameters,
+    OverfitLine,
     ScoreFacts,
     TargetFacts,
     TrainerCreatedLine,
@@ -118,6 +119,7 @@ __all__ = [
     "Origin",
     "OrphanedParameters",
     "OuterBroadcastLine",
+    "OverfitLine",
     "PeakMemory",
     "ProcessesRequestedLine",
     "RowTrialLine",
@@ -172,6 +174,7 @@ Line = (
     | OptimizerCoverageLine
     | UnregisteredParametersLine
     | OptimizerStepLine
+    | OverfitLine
     | OuterBroadcastLine
     | Float64PromotionLine
     | Batch1ViewLine

@@ -75,8 +75,8 @@ class RowTrialLine(TypedDict):
     """The dependencies of a model's output, in evaluation mode.
 
     mixed is where the output for a sample changes with the other samples; constant says that all samples have
-    the same output; cut are the modules whose parameters change the output, but get no gradient. rows is the
-    number of samples, 0 if it is not known.
+    the same output; cut are the modules whose parameters change the output, but get no gradient, and cut_at
+    is the construction of the first. rows is the number of samples, 0 if it is not known.
     """
 
     kind: Literal["row_trial"]
@@ -85,5 +85,6 @@ class RowTrialLine(TypedDict):
     mixed: MixedRows | None
     constant: bool
     cut: list[str]
+    cut_at: UserPlace | None
     called_at: UserPlace | None
     constructed_at: UserPlace | None

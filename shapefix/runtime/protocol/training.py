@@ -171,3 +171,17 @@ class OptimizerStepLine(TypedDict):
     number: int
     optimizer: str
     extra: bool
+
+
+class OverfitLine(TypedDict):
+    """The end of a training on one batch. unchanged are parameters with the values of before the first step.
+
+    same_input says that the models got the same input at each step.
+    """
+
+    kind: Literal["overfit"]
+    steps: int
+    same_input: bool
+    learning_rate: float | None
+    parameters: int
+    unchanged: list[str]

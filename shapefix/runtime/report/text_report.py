@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from shapefix.runtime.agent.session import AFTER_STEP
+from shapefix.runtime.findings.silent.overfit import first_and_last
 from shapefix.runtime.observations import Observations, ObservedModule, span
 from shapefix.runtime.protocol import (
     BackwardLine,
     ExtraBatchLine,
     GradientsLine,
     LoopTruncatedLine,
+    OverfitLine,
     ProcessesRequestedLine,
     SkippedMagicLine,
     StartLine,
@@ -144,6 +146,13 @@ def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Li
             (f" {value}", style),
             (f", {value_text(loss['loss'])}, backward at {at}", "code"),
         ]
+    overfit, values = observed.first(OverfitLine), first_and_last(observed)
+    if overfit is not None and values is not None:
+        what = "on one batch" if overfit["same_input"] else "with different inputs"
+        text = f": loss {values[0]:.4g} -> {values[1]:.4g} in {overfit['steps']} steps {what}"
+        yield [("overfit", "name"), (text, "code")]
+        if overfit["unchanged"]:
+            yield [(f"  unchanged: {listed([each or '?' for each in overfit['unchanged']])}", "warning")]
     for line in observed.of(GradientsLine):
         yield [("gradients", "name"), (f" for {gradient_count(line)} ({line['optimizer']})", "code")]
         for what, names in lacking_gradients(line):

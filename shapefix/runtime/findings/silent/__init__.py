@@ -8,6 +8,7 @@ from shapefix.runtime.findings.silent import (
     loss_targets,
     not_finite,
     operands,
+    overfit,
     parameters,
     row_trials,
     views,
@@ -23,6 +24,7 @@ MODULES = (
     parameters,
     loss_targets,
     loss_scores,
+    overfit,
     row_trials,
     views,
 )

@@ -39,6 +39,7 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "mixed-samples": (None, _WARNING),
     "constant-output": (None, _WARNING),
     "cut-gradient": (None, _WARNING),
+    "no-overfit": (None, _WARNING),
     "copy-to-device": ("SF603", _INFO),
     "large-copy": (None, _INFO),
     "untrained-parameters": (None, _INFO),

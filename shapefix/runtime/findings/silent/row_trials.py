@@ -8,7 +8,7 @@ from shapefix.diagnostics import Evidence
 from shapefix.runtime.findings.exception_report import module_label
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
-from shapefix.runtime.protocol import MixedRows, ModuleEnterLine, ModuleName, RowTrialLine
+from shapefix.runtime.protocol import MixedRows, ModuleName, RowTrialLine
 
 _SEQUENCES = ("GRU", "LSTM", "MultiheadAttention", "RNN", "Transformer")
 """Modules with a parameter `batch_first`, by the beginning of their names."""
@@ -65,13 +65,12 @@ def _constant(observed: Observations) -> Iterator[RuntimeFinding]:
 
 @silent_fault
 def _cut(observed: Observations) -> Iterator[RuntimeFinding]:
-    constructed = {line["name"]: span(line["constructed_at"]) for line in observed.of(ModuleEnterLine)}
     for line in observed.of(RowTrialLine):
         called = span(line["called_at"])
         if not line["cut"] or called is None:
             continue
         names = ", ".join(f"`{each}`" for each in line["cut"])
-        at = constructed.get(line["cut"][0]) or called
+        at = span(line["cut_at"]) or called
         get, them = ("get", "them") if len(line["cut"]) > 1 else ("gets", "it")
         yield RuntimeFinding(
             "cut-gradient",
