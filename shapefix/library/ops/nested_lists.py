@@ -38,6 +38,9 @@ def leaf_dtype(data: Value | None) -> str | None:
     items = elements(data)
     if items:
         kinds = {leaf_dtype(item) for item in items}
+        if kinds == {"int64", "float32"} and all(isinstance(item, Constant) for item in items):
+            # One float makes all numbers floats.
+            return "float32"
         return kinds.pop() if len(kinds) == 1 else None
     if isinstance(data, ListValue):
         return leaf_dtype(data.element)
