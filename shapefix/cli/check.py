@@ -19,7 +19,7 @@ from shapefix.cli.output import (
     write,
 )
 from shapefix.cli.request import CheckRequest
-from shapefix.cli.terminal import ProgressBar, echo_err, use_color, width
+from shapefix.cli.terminal import ProgressBar, echo_err, read_input, use_color, width
 from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.session import CheckSession, StandardInput, discovered_files
@@ -70,7 +70,7 @@ def check(request: CheckRequest) -> int:
 def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
     standard_input = None
     if request.reads_stdin:
-        standard_input = StandardInput(sys.stdin.buffer.read(), request.stdin_filename)
+        standard_input = StandardInput(read_input(), request.stdin_filename)
     with ProgressBar("Checking", sys.stderr) as progress:
         session = CheckSession(request.paths, settings, standard_input, progress).run()
     if not request.quiet:
@@ -154,7 +154,7 @@ def _show(request: CheckRequest, settings: Settings) -> int:
     view = View(os.getcwd())
     if request.show_files:
         for path in found.files:
-            sys.stdout.write(view.absolute(path) + "\n")
+            sys.stdout.write(one_line(view.absolute(path)) + "\n")
     if request.show_settings:
         seen: set[str | None] = set()
         folders = [os.path.realpath(each) for each in request.paths if os.path.isdir(each)]
@@ -163,7 +163,8 @@ def _show(request: CheckRequest, settings: Settings) -> int:
             if configuration.path in seen:
                 continue
             seen.add(configuration.path)
-            write(_settings(configuration.path, path, project_root_of(path, folders), settings))
+            shown = _settings(configuration.path, path, project_root_of(path, folders), settings)
+            write(one_line(line) + "\n" for line in shown)
     report_failures(found.failures, view)
     if not request.quiet:
         report_skipped_links(found.outside, view, verbose=True)

@@ -340,7 +340,7 @@ def _command_path(error: click.ClickException, arguments: Sequence[str]) -> str:
 
 
 def _failed(error: Exception, verbose: bool) -> int:
-    from shapefix.cli.terminal import echo_err
+    from shapefix.cli.terminal import InputUnreadable, echo_err
     from shapefix.rulebook.pages import RulebookError
     from shapefix.sources.configuration import ConfigurationError
 
@@ -349,6 +349,9 @@ def _failed(error: Exception, verbose: bool) -> int:
         return FAILED
     if isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT_ERRORS:
         echo_err(f"error: output cannot be written: {error.strerror}")
+        return FAILED
+    if isinstance(error, InputUnreadable):
+        echo_err(f"error: standard input cannot be read: {error}")
         return FAILED
     if isinstance(error, FileNotFoundError) and not _has_current_folder():
         echo_err("error: the current folder does not exist any more")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from shapefix.cli.terminal import echo_err
 from shapefix.diagnostics import Diagnostic, Failure, Unchecked
-from shapefix.report.view import View, failure_line, one_line, unchecked_line
+from shapefix.report.view import View, failure_line, is_visible, one_line, unchecked_line, visible
 
 
 def write(pieces: Iterable[str]) -> None:
@@ -20,9 +20,16 @@ def write_diff(view: View, path: str, old: str, new: str) -> None:
     """Write the unified diff between two texts of the file at path."""
     from shapefix.repair.difference import unified
 
-    lines = unified(view.relative(path), old, new)
+    lines = list(unified(view.relative(path), old, new))
     if not view.color:
-        write(lines)
+        # In a file or a pipe the diff is for `git apply`: every byte counts.
+        keep = "\n\t" if sys.stdout.isatty() else "\n\t\r\f"
+        write(visible(line, keep) for line in lines)
+        if not sys.stdout.isatty() and not is_visible("".join(lines), keep):
+            echo_err(
+                f"note: {one_line(view.relative(path))}: control characters are replaced in this diff, so it"
+                " cannot be applied; use `shapefix fix --apply`"
+            )
         return
     from rich.console import Console
 

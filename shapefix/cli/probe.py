@@ -20,10 +20,11 @@ def probe(options: ProbeOptions) -> int:
     from shapefix.cli import probe_forecast, probe_output
     from shapefix.cli.exit_codes import FAILED, code_of
     from shapefix.runtime.findings.collect import collect_findings
+    from shapefix.runtime.findings.write_blame import OPTION, with_writes
     from shapefix.runtime.ranks import rank_findings
     from shapefix.runtime.repair.offered import with_static_fixes
     from shapefix.runtime.report.page.write import report_problem
-    from shapefix.runtime.run import probe_script
+    from shapefix.runtime.run import ProbeRun, probe_script
     from shapefix.runtime.user_python import find_interpreter
 
     Path.cwd()  # a deleted folder is a better explanation than a missing script
@@ -52,22 +53,30 @@ def probe(options: ProbeOptions) -> int:
         if options.vram is not None:
             return probe_forecast.report(executable, options, options.vram)
         device = () if options.device == "auto" else ("--device", options.device)
-        run = probe_script(
-            executable,
-            options.script,
-            options.arguments,
-            options.steps,
-            options.timeout,
-            (*device, *options.agent_options),
-            options.processes,
-        )
+
+        def run_script(*more: str) -> ProbeRun:
+            return probe_script(
+                executable,
+                options.script,
+                options.arguments,
+                options.steps,
+                options.timeout,
+                (*device, *options.agent_options, *more),
+                options.processes,
+            )
+
+        run = run_script()
     except OSError as error:
         echo_err(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
         return FAILED
     except Unreadable as error:
         echo_err(f"error: {one_line(options.script)}: {error.message}")
         return FAILED
-    found = rank_findings(run) if run.ranks else collect_findings(run.observed)
+    found = (
+        rank_findings(run)
+        if run.ranks
+        else with_writes(collect_findings(run.observed), run.observed, lambda: run_script(OPTION).observed)
+    )
     # The exit code is about the run; what `check` knows is added afterwards.
     code = code_of(run, found)
     return probe_output.report(

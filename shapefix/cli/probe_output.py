@@ -21,6 +21,7 @@ from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
 from shapefix.runtime.observations import RaisedException
 from shapefix.runtime.ranks import rank_lines
+from shapefix.runtime.report.formatting import counted
 from shapefix.runtime.report.text_report import ending, report_lines
 from shapefix.runtime.run import ProbeRun
 
@@ -114,13 +115,21 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
         ranks = [[], *rank_lines(run, show)] if run.ranks else []
         yield painter(view)([*report_lines(run, show, view.width), *ranks]) + "\n"
     if not found.diagnostics and run.complete and forecast is None:
-        yield "Nothing found.\n"
+        yield f"Nothing found{_reach(run)}.\n"
     if found.diagnostics:
         yield from render(found.diagnostics, (), view)
     if not options.quiet and forecast is None:
         yield from (_note(each, view) + "\n" for each in found.notes)
     if found.early_stop_artifact is not None and not options.quiet and forecast is None:
         yield _artifact(found.early_stop_artifact, found.artifact_cause, view) + "\n"
+
+
+def _reach(run: ProbeRun) -> str:
+    """The reach of a run, if it was cut short."""
+    if not run.cut_short:
+        return ""
+    steps = run.observed.steps
+    return f" in {counted(steps, 'training step')}" if steps else " in the part that ran"
 
 
 def _failed(run: ProbeRun, view: View) -> Failed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
@@ -10,7 +11,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from shapefix.report.view import wants_color
+from shapefix.report.view import visible, wants_color
+from shapefix.sources.text import reason
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -26,13 +28,28 @@ def prepare_streams() -> None:
 def open_missing_streams() -> bool:
     """Replace closed standard streams, as after `>&-`; returns whether there is an output."""
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+        # Not readable: an empty input would be an answer about nothing.
+        sys.stdin = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
         return False
     return True
+
+
+class InputUnreadable(Exception):
+    """Standard input cannot be read; the message has the reason."""
+
+
+def read_input() -> bytes:
+    """Return the content of standard input. Raises InputUnreadable."""
+    try:
+        return sys.stdin.buffer.read()
+    except io.UnsupportedOperation:
+        raise InputUnreadable("it is closed") from None
+    except (OSError, ValueError) as error:
+        raise InputUnreadable(reason(error)) from None
 
 
 def use_color(choice: str, stream: TextIO) -> bool:
@@ -50,8 +67,10 @@ def width(stream: TextIO) -> int:
 
 
 def echo_err(line: str) -> None:
-    """Write one line to stderr."""
-    sys.stderr.write(line + "\n")
+    """Write one line to stderr, without control characters. It is lost if stderr is full or closed."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(visible(line, "\n") + "\n")
+        sys.stderr.flush()
 
 
 class ProgressBar:

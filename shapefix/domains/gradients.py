@@ -11,8 +11,9 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.facts import Fact
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import FALSE, TRUE, Constant, Unknown, Value, facts_of
+from shapefix.interpreter.values import FALSE, TRUE, Constant, LibraryObject, Unknown, Value, facts_of
 
 NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 ENABLE_GRAD, SET_GRAD_ENABLED = "torch.enable_grad", "torch.set_grad_enabled"
@@ -33,8 +34,12 @@ class Gradients:
 
     recording: bool | None = True
     """Whether torch records gradients, None if unknown."""
+    stopped: Place | None = None
+    """Creation of the context that stopped the recording, None if unknown."""
     frozen: bool = False
     """Whether the code may have frozen parameters, unknown which."""
+    thawed: bool = False
+    """Whether the code may have unfrozen parameters, unknown which."""
     leaves: dict[TensorValue, Value] = field(default_factory=dict)
     """Tensors with `requires_grad` set by the code, TRUE for leaves of the graph. Written to the journal."""
 
@@ -51,15 +56,33 @@ class LeafWritten(Event):
     is_differentiated: bool
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class NumpyOfGradient(Event):
+    """A conversion to NumPy of a tensor with a gradient, or of a list of such tensors; torch raises here.
+
+    function is the method or the function of NumPy, subject the expression of the tensor or the list.
+    is_on_gpu is whether the tensor may be on a GPU.
+    """
+
+    function: str
+    subject: cst.BaseExpression
+    tensor: TensorValue
+    is_list: bool
+    is_on_gpu: bool
+
+
 @hooks.enter_context
 def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
     state = ev.state[Gradients]
     created = facts_of(value).known(RecordedBefore)
     before = state.recording if created is None else created.recording
+    stopped = state.stopped
     state.recording = records_gradients(value, before)
+    if state.recording is False and before is not False:
+        state.stopped = value.place if isinstance(value, LibraryObject) else None
 
     def leave() -> None:
-        state.recording = before
+        state.recording, state.stopped = before, stopped
 
     return leave
 

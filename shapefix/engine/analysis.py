@@ -45,7 +45,8 @@ class AnalysisResult:
     probes are the files and missing paths that the result depends on, besides the file itself. bounded counts
     the calls that were not followed because a limit was reached. reveals has one entry for each time that a
     `reveal(x)` is reached; answers are the same values as they are reported, one for each place. A result
-    that is not cacheable depends on all files of the project, or on the time that the analysis took.
+    that is not cacheable depends on all files of the project, or on the time that the analysis took. called
+    are the functions of other files that the run calls, by path and qualified name.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -56,6 +57,7 @@ class AnalysisResult:
     answers: tuple[Diagnostic, ...] = ()
     unchecked: tuple[Unchecked, ...] = ()
     cacheable: bool = True
+    called: frozenset[tuple[str, str]] = frozenset()
 
 
 class FileAnalyzer:
@@ -174,6 +176,7 @@ class FileAnalyzer:
             tuple(_answers(run)),
             tuple(unchecked_places(path, ev, stopped.value if stopped is not None else "")),
             is_cacheable and stopped is None,
+            frozenset(each for each in ev.entered_files if each[0] != path),
         )
 
 

@@ -131,7 +131,9 @@ class BatchRunner:
         if cache is None or not result.cacheable:
             return
         dependencies = cache.dependencies(result.found, result.missing)
-        cached = CachedResult(result.diagnostics, result.failures, dependencies, result.unchecked)
+        cached = CachedResult(
+            result.diagnostics, result.failures, dependencies, result.unchecked, result.called
+        )
         cache.put(result.path, miss.content, cached)
 
     def _cache(self, task: FileTask) -> Cache | None:
@@ -175,6 +177,7 @@ def _remembered(path: str, known: CachedResult, relevant: bool) -> FileResult:
         unchecked=known.unchecked,
         relevant=relevant,
         cached=True,
+        called=known.called,
     )
 
 

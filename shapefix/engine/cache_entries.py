@@ -42,13 +42,14 @@ class CachedResult:
     """The result of an analysis of one file, and its dependencies.
 
     dependencies maps the path of each other file that was read to the hash of its content, or to None if
-    there was no such file.
+    there was no such file. called are the functions of other files that the file calls.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
     failures: tuple[Failure, ...] = ()
     dependencies: Mapping[str, str | None] = field(default_factory=dict)
     unchecked: tuple[Unchecked, ...] = ()
+    called: frozenset[tuple[str, str]] = frozenset()
 
 
 def content_hash(data: bytes) -> str:
@@ -73,9 +74,8 @@ def to_bytes(fingerprint: str, content: str, result: CachedResult, *, name: str,
     diagnostics = [_from_diagnostic(each) for each in result.diagnostics]
     failures = [[each.path, each.message, each.row, each.column] for each in result.failures]
     unchecked = [[each.path, each.message, each.row, each.column, each.kind] for each in result.unchecked]
-    payload = json.dumps(
-        [fingerprint, content, found, missing, diagnostics, failures, unchecked], separators=(",", ":")
-    ).encode()
+    parts = [fingerprint, content, found, missing, diagnostics, failures, unchecked, sorted(result.called)]
+    payload = json.dumps(parts, separators=(",", ":")).encode()
     return _signature(payload, name, key).encode() + b"\n" + payload
 
 
@@ -90,6 +90,7 @@ class CacheEntry:
     diagnostics: list[Any]
     failures: list[Any]
     unchecked: list[Any]
+    called: list[Any]
 
     def result(self) -> CachedResult:
         """Return the cached result."""
@@ -101,6 +102,7 @@ class CacheEntry:
             tuple(Failure(*each) for each in self.failures),
             dependencies,
             tuple(Unchecked(*each) for each in self.unchecked),
+            frozenset((path, name) for path, name in self.called),
         )
 
 

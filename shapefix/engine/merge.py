@@ -1,7 +1,7 @@
 """Merge per-file results: deduplicate findings and drop suppressed ones."""
 
 # Paths are plain strings here, as in sources.
-# ruff: noqa: PTH100
+# ruff: noqa: PTH100, PTH119
 
 from __future__ import annotations
 
@@ -26,12 +26,16 @@ from shapefix.engine.tasks import FileResult
 from shapefix.sources.suppressions import apply_suppressions
 from shapefix.sources.text import Unreadable
 
+_TESTS = frozenset({"test", "tests", "demo", "example"})
+"""Words in the names of files with calls for their own sake."""
+
 
 class FindingsByFile:
     """Collects the results of files by absolute path.
 
     given are the checked files; checking them may find something in other files. in_use adds to a finding
-    whether the project uses its code, and hides one in unused code as info.
+    whether the project uses its code, and hides one in unused code as info. function returns the qualified
+    name of the function around a place, "" without one.
     """
 
     def __init__(
@@ -40,9 +44,12 @@ class FindingsByFile:
         overlay: SourceOverlay,
         given: Collection[str],
         in_use: Callable[[Diagnostic], Diagnostic] = lambda finding: finding,
+        function: Callable[[Span], str] = lambda place: "",
     ) -> None:
         self._settings = settings
         self._in_use = in_use
+        self._function = function
+        self._called_from: dict[str, frozenset[tuple[str, str]]] = {}
         self._overlay = overlay
         self._given = given
         self._found_from: dict[str, tuple[Diagnostic, ...]] = {}
@@ -54,6 +61,9 @@ class FindingsByFile:
             known.pop(result.path, None)
             if new:
                 known[result.path] = new  # type: ignore[assignment]
+        self._called_from.pop(result.path, None)
+        if result.called:
+            self._called_from[result.path] = result.called
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -85,12 +95,40 @@ class FindingsByFile:
 
     def _all(self, chosen: Callable[[str, Iterable[Diagnostic]], list[Diagnostic]]) -> tuple[Diagnostic, ...]:
         by_path: dict[str, list[Diagnostic]] = {}
-        for finding in unique(each for found in self._found_from.values() for each in found):
+        for finding in unique(
+            each
+            for path, found in self._found_from.items()
+            for each in found
+            if not self._is_refuted(path, each)
+        ):
             by_path.setdefault(finding.span.path, []).append(finding)
         kept: list[Diagnostic] = []
         for path in sorted(by_path):
             kept += chosen(path, by_path[path])
         return _with_habits(kept)
+
+    def _is_refuted(self, path: str, finding: Diagnostic) -> bool:
+        """Whether a function fails for some arguments only, and not for those of its callers.
+
+        The finding is from the run of its own file, without a call of the function. The runs of the files
+        that call it have reported it, too, if it fails for them. Tests may call it for another reason.
+        """
+        condition, entry = finding.condition, finding.entry
+        if condition is None or condition.constant or entry.path != path or finding.is_answer:
+            return False
+        callers = [
+            each
+            for each, called in self._called_from.items()
+            if any(file == path for file, _ in called) and not _is_test(each)
+        ]
+        name = self._function(entry) if callers else ""
+        if not name:
+            return False
+        reached = [each for each in callers if (path, name) in self._called_from[each]]
+        key = (finding.code, finding.span)
+        return bool(reached) and not any(
+            (other.code, other.span) == key for each in reached for other in self._found_from.get(each, ())
+        )
 
     def wanted(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         """Drop the hidden findings in one file, and those suppressed by its comments or its configuration."""
@@ -108,6 +146,11 @@ class FindingsByFile:
         except Unreadable:
             kept = tuple(found)
         return sorted(map(self._in_use, kept), key=_place)
+
+
+def _is_test(path: str) -> bool:
+    folder, name = os.path.split(path)
+    return os.path.basename(folder) in _TESTS or not _TESTS.isdisjoint(name.partition(".")[0].split("_"))
 
 
 def _is_hidden(finding: Diagnostic) -> bool:

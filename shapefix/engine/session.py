@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shapefix.diagnostics import Diagnostic, Failure, Severity, Unchecked
+from shapefix.diagnostics import Diagnostic, Failure, Severity, Span, Unchecked
 from shapefix.engine.batch import BatchRunner, project_root_of
 from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
 from shapefix.engine.repairs import FileRepair, repair_files
@@ -88,7 +88,9 @@ class CheckSession:
         self._runner = BatchRunner(settings, self._overlay, self._folders)
         self._run_importers = run_importers
         self._unused: dict[str, UnusedCode] = {}
-        self._findings = FindingsByFile(settings, self._overlay, self._names.keys(), self._in_use)
+        self._findings = FindingsByFile(
+            settings, self._overlay, self._names.keys(), self._in_use, self._function
+        )
         self._imports: dict[str, frozenset[str]] = {}
         self._unchecked: dict[str, tuple[Unchecked, ...]] = {}
         self._failed_repairs: list[Failure] = []
@@ -119,10 +121,7 @@ class CheckSession:
         if finding.is_answer:
             return finding
         entry = finding.entry
-        root = project_root_of(entry.path, self._folders)
-        if root not in self._unused:
-            self._unused[root] = UnusedCode(root, self.data)
-        code = self._unused[root]
+        code = self._code(entry.path)
         is_leftover = code.is_leftover(finding.span.path, finding.span.row, finding.span.column)
         unused = code.unused(entry.path, entry.row) or ("this method" if is_leftover else "")
         if not unused:
@@ -130,6 +129,16 @@ class CheckSession:
         is_named = finding.span.path in self._names and not self._is_in_folder(finding.span.path)
         severity = finding.severity if is_named and not is_leftover else Severity.INFO
         return replace(finding, unused=unused, severity=severity)
+
+    def _function(self, place: Span) -> str:
+        """Return the qualified name of the function around a place."""
+        return self._code(place.path).function(place.path, place.row)
+
+    def _code(self, path: str) -> UnusedCode:
+        root = project_root_of(path, self._folders)
+        if root not in self._unused:
+            self._unused[root] = UnusedCode(root, self.data)
+        return self._unused[root]
 
     def _is_in_folder(self, path: str) -> bool:
         """Whether a file is checked because a folder around it was given."""

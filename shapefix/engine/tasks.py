@@ -39,7 +39,8 @@ class FileResult:
 
     found and missing are the paths that the result depends on, besides the file itself. unchecked are places
     that could not be checked. relevant is false if the file uses no library that rules know. cached results
-    come from an earlier run; results that are not cacheable describe this run only.
+    come from an earlier run; results that are not cacheable describe this run only. called are the functions
+    of other files that the file calls, by path and qualified name.
     """
 
     path: str
@@ -51,6 +52,7 @@ class FileResult:
     relevant: bool = True
     cached: bool = False
     cacheable: bool = True
+    called: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
 
 class FileChecker:
@@ -88,6 +90,7 @@ class FileChecker:
             frozenset(analysis.probes.missing),
             analysis.unchecked,
             cacheable=analysis.cacheable,
+            called=analysis.called,
         )
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:

@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from shapefix.interpreter import hooks
-from shapefix.interpreter.calls import Arguments, call_library
+from shapefix.interpreter.calls import Arguments, Call, call_library
 from shapefix.interpreter.containers import (
     Contents,
     DictValue,
@@ -31,6 +31,7 @@ from shapefix.interpreter.values import (
     TEXT,
     Constant,
     Integer,
+    LibraryObject,
     Number,
     Text,
     Unknown,
@@ -121,6 +122,9 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
         return call_library(ev, name, Arguments([left, right]), node)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _fold(kind, left.value, right.value)
+    made = by_method(ev, kind, left, right, node)
+    if made is not None:
+        return made
     if isinstance(left, DictValue) and kind is cst.BitOr:
         return merged(ev, left, right)
     if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
@@ -136,6 +140,18 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
     if isinstance(left, (Unknown, Constant)) and isinstance(right, (Unknown, Constant)):
         return _symbolic(kind, left, right)
     return Unknown()
+
+
+def by_method(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTNode) -> Value | None:
+    """Result of an operator of a library's class: `__add__` of the left operand, `__radd__` of the right."""
+    for owner, other, prefix in ((left, right, ""), (right, left, "r")):
+        if isinstance(owner, LibraryObject):
+            name = f"__{prefix}{NAMES[kind]}__"
+            method = ev.library.method(owner.kind, name)
+            if method is not None:
+                arguments = Arguments([other])
+                return method(Call(ev, f"{owner.kind}.{name}", ev.place(node), arguments, owner))
+    return None
 
 
 def _is_number(value: Value) -> bool:
@@ -244,6 +260,10 @@ def negate(ev: Evaluator, kind: type, value: Value, node: cst.CSTNode) -> Value:
     """Evaluate -value, +value or ~value."""
     if concerns_tensors(value, value):
         return call_library(ev, "operator.neg", Arguments([value]), node)
+    if isinstance(value, LibraryObject) and kind is cst.Minus:
+        method = ev.library.method(value.kind, "__neg__")
+        if method is not None:
+            return method(Call(ev, f"{value.kind}.__neg__", ev.place(node), Arguments(), value))
     if isinstance(value, Constant):
         try:
             match kind.__name__:

@@ -212,6 +212,8 @@ class Evaluator:
         """Number of open rehearsals: runs of a loop's body as a later iteration."""
         self.entered: dict[cst.CSTNode, int] = {}
         """Functions run so far, and the step of their last run."""
+        self.entered_files: set[tuple[str, str]] = set()
+        """Functions run so far that were called, by path and qualified name: `Net.forward`."""
         self.refused = False
         """Whether the running statement has made a call that certainly ends in a TypeError."""
         self.refusals = 0

@@ -225,6 +225,9 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
         case _:
             if arithmetic.concerns_tensors(left, right):
                 return arithmetic.operate(ev, type(target.operator), left, right, node)
+            made = arithmetic.by_method(ev, type(target.operator), left, right, node)
+            if made is not None:
+                return made
             for hook in hooks.compare:
                 hook(ev, left, right)
             known = arithmetic.compare(type(target.operator), left, right)

@@ -151,10 +151,10 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
         results.append(NONE)
     if not results:
         return Unknown()
-    ends: list[cst.CSTNode] = [*frame.empty_returns]
+    empty: list[cst.CSTNode] = [*frame.empty_returns]
     if end is Flow.FALLS_THROUGH:
-        ends.append(function.node)
-    return _joined(results, [ev.place(node) for node in dict.fromkeys(ends)])
+        empty.append(function.node)
+    return _joined(results, [ev.place(node) for node in dict.fromkeys(empty)])
 
 
 def _joined(results: list[Value], exits: list[Place]) -> Value:

@@ -63,6 +63,9 @@ end_first_pass: Hooks[Callable[[Evaluator, Loop, int, list[tuple[str, Any, Any]]
 The name of an attribute or a key begins with a dot. Not called for a pass that ends in several ways.
 """
 
+end_loop: Hooks[Callable[[Evaluator, Loop], None]] = Hooks()
+"""All passes of a loop have run; its changes are joined with the state before it."""
+
 recursion: Hooks[Callable[[Evaluator, cst.CSTNode], None]] = Hooks()
 """A running function is called again at a node; the call is not followed."""
 

@@ -217,6 +217,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
     )
     joined.own = left.own and right.own
     joined.graph = requires_grad(left) if requires_grad(left) is requires_grad(right) else None
+    joined.cut = left.cut or right.cut
     return joined
 
 

@@ -167,4 +167,6 @@ def _repeat(
         return Flow.LEAVES
     ev.journal.apply(left)
     carried.forget(ev)
+    for ended in hooks.end_loop:
+        ended(ev, loop)
     return Flow.FALLS_THROUGH

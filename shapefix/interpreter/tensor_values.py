@@ -170,6 +170,30 @@ class Storage:
         self.grafted = False
 
 
+class CutKind(Enum):
+    """How a graph ends: an OPERATION without a gradient, code RUN without recording, FROZEN parameters."""
+
+    OPERATION = "operation"
+    UNRECORDED = "unrecorded"
+    FROZEN = "frozen"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GraphCut:
+    """End of a graph: an operation at a place, by its qualified name, with a result without a graph.
+
+    is_known is whether an operand certainly had a graph, or would have had one if torch recorded; is_list is
+    whether the first operand is a list. switch is the code that stopped the recording or froze the weights.
+    """
+
+    kind: CutKind
+    place: Place
+    operation: str
+    is_known: bool
+    is_list: bool = False
+    switch: Place | None = None
+
+
 class TensorValue(Value):
     """Tensor: sizes and strides if the rank is known, dtype and device if known.
 
@@ -177,14 +201,15 @@ class TensorValue(Value):
     for a contiguous tensor of unknown rank. views are the calls of `.view` and `.reshape` since its storage
     was created. row is the row in its last dimension, before writes to the storage; extremes are its smallest
     and largest element, likewise, None if they are not known. graph is whether it requires a gradient,
-    None if unknown; sources are the tensors that gradients flow back to. own is True for a
-    parameter or a buffer of a module, which converts it together with itself.
+    None if unknown; sources are the tensors that gradients flow back to, cut the operation that ended the
+    graph. own is True for a parameter or a buffer of a module, which converts it together with itself.
     """
 
     __slots__ = (
         "_sizes",
         "certain",
         "contiguous",
+        "cut",
         "device",
         "dtype",
         "extremes",
@@ -223,6 +248,7 @@ class TensorValue(Value):
         self.extremes: ValueRange | None = None
         self.graph: bool | None = None
         self.sources: tuple[TensorValue, ...] = ()
+        self.cut: GraphCut | None = None
         self.own = False
         self._sizes: dict[int, Size] | None = None
 

@@ -335,6 +335,11 @@ class FunctionValue(Value):
         self.closure = closure
         self.owner = owner
 
+    @property
+    def qualified(self) -> str:
+        """Name of the function, after that of its class: `Net.forward`."""
+        return self.name if self.owner is None else f"{self.owner.name}.{self.name}"
+
 
 class ClassValue(Value):
     """Class of the project: its bases (references outside the project) and the names of its body."""

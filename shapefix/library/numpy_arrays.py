@@ -10,6 +10,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_library
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    NONE,
     Constant,
     Integer,
     LibraryObject,
@@ -26,6 +27,7 @@ from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments, arguments_of, fitted
 from shapefix.library.tensors import as_result, device_asked, is_number
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
@@ -78,6 +80,16 @@ SIGNATURES = {
     "numpy.asarray": "a, dtype=None, order=None, *, copy=None",
     "numpy.stack": "arrays, axis=0, out=None, *, dtype=None",
     "numpy.vstack": "tup, *, dtype=None",
+    "numpy.hstack": "tup, *, dtype=None",
+    "numpy.column_stack": "tup",
+    "numpy.concatenate": "arrays, /, axis=0, out=None, *, dtype=None",
+    "numpy.eye": "N, M=None, k=0, dtype=None",
+    "numpy.identity": "n, dtype=None",
+    "numpy.bincount": "x, /, weights=None, minlength=0",
+    "numpy.random.choice": "a, size=None, replace=True, p=None",
+    "numpy.random.permutation": "x",
+    "numpy.random.Generator.choice": "a, size=None, replace=True, p=None, axis=0, shuffle=True",
+    "numpy.random.Generator.permutation": "x, axis=0",
     "numpy.ndarray.astype": "dtype, order='K', casting='unsafe', subok=True, copy=True",
     "numpy.ndarray.copy": "order='C'",
     "numpy.ndarray.reshape": "*shape, order='C', copy=None",
@@ -90,7 +102,8 @@ declare(ARRAY, "builtins.object")
 declare(GENERATOR, "builtins.object")
 
 
-def _arguments_of(call: Call) -> BoundArguments:
+def arguments_of_numpy(call: Call) -> BoundArguments:
+    """Arguments of a function of numpy by parameter name."""
     return fitted(tuple(SIGNATURES[call.name].split(" | ")), call.arguments)
 
 
@@ -120,25 +133,25 @@ def numpy_dtype(value: Value | None) -> str | None:
     return None
 
 
-def _array(call: Call, sizes: list[Size] | None, dtype: str | None, op: Op = Op.NUMPY_CREATION) -> Value:
+def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
     layout = None if sizes is None else contiguous(sizes)
-    given = _arguments_of(call)
-    return _of_layout(call, _ordered(given, layout) if "order" in given.values else layout, dtype, op=op)
+    given = arguments_of_numpy(call)
+    return new_array(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
 
 
-def _of_layout(
-    call: Call,
-    layout: Layout | None,
-    dtype: str | None,
-    before: TensorValue | None = None,
-    op: Op = Op.NUMPY_CREATION,
+def array_like(call: Call, held: TensorValue, dtype: str | None) -> Value:
+    """Create an array of the sizes of another one."""
+    return new_array(call, _copied(held.layout), dtype, held)
+
+
+def new_array(
+    call: Call, layout: Layout | None, dtype: str | None, before: TensorValue | None = None
 ) -> Value:
     """Create an array of this layout; before is the source array."""
     if dtype is None and layout is None:
         return Unknown()
-    made = as_result(
-        call, layout, op if before is None else Op.NUMPY_CONVERSION, dtype=dtype, device=ASKED_CPU
-    )
+    op = Op.NUMPY_CREATION if before is None else Op.NUMPY_CONVERSION
+    made = as_result(call, layout, op, dtype=dtype, device=ASKED_CPU)
     if made.origin is not None and before is not None:
         made.origin.source = before.origin
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
@@ -155,7 +168,7 @@ def _dtype(given: BoundArguments, default: str | None) -> str | None:
 
 @function("numpy.random.rand", "numpy.random.randn")
 def drawn(call: Call) -> Value:
-    given = _arguments_of(call)
+    given = arguments_of_numpy(call)
     # Without sizes it is a float.
     return Unknown() if given.is_none("args") else _array(call, given.shape("args"), "float64")
 
@@ -163,7 +176,7 @@ def drawn(call: Call) -> Value:
 @function(*(f"numpy.random.{name}" for name in _DRAWN))
 def distributed(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
-    given = _arguments_of(call)
+    given = arguments_of_numpy(call)
     if given.is_none("size"):
         return number_below(call, given) if call.name.endswith("randint") else Unknown()
     dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
@@ -178,15 +191,14 @@ def generator(call: Call) -> Value:
 @method(GENERATOR, "random", "standard_normal", "normal", "uniform", "integers")
 def drawn_by_generator(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
-    given = _arguments_of(call)
+    given = arguments_of_numpy(call)
     if call.name.endswith("integers") and given.is_none("size") and given.flag("endpoint") is False:
         return number_below(call, given)
     is_plain = given.is_none("size") is False and "out" not in call.arguments.keywords
     if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
         return Unknown()
     default = "int64" if call.name.endswith("integers") else "float64"
-    dtype = _dtype(given, default) if "dtype" in given.values else default
-    return _array(call, given.shape("size"), dtype)
+    return _array(call, given.shape("size"), _dtype(given, default) if "dtype" in given.values else default)
 
 
 def _are_numbers(given: BoundArguments, *names: str) -> bool:
@@ -197,10 +209,12 @@ def _are_numbers(given: BoundArguments, *names: str) -> bool:
 
 @method(ARRAY, "sum", "mean")
 def reduced(call: Call) -> Value:
-    """Sum or mean over one axis; over all axes it is a number."""
-    held, given = as_array(call.receiver), _arguments_of(call)
+    """Sum or mean over one axis, or over all: a scalar of numpy is an array of rank 0."""
+    held, given = as_array(call.receiver), arguments_of_numpy(call)
     axis, keeps = given.number("axis"), given.flag("keepdims")
     plain = given.is_none("dtype") is True and given.is_none("out") is True and not call.arguments.open
+    if held is not None and plain and given.is_none("axis") is True and keeps is False:
+        return new_array(call, contiguous([]), _of_reduction(held.dtype, call.name.endswith("mean")), held)
     if held is None or held.layout is None or axis is None or keeps is None or not plain:
         return Unknown()
     rank = held.layout.rank
@@ -209,7 +223,7 @@ def reduced(call: Call) -> Value:
     sizes = list(held.layout.sizes)
     sizes[axis:] = [*([Size.of(1)] if keeps else []), *sizes[axis % rank + 1 :]]
     layout = contiguous(sizes) if is_contiguous(held.layout) else unknown_strides(tuple(sizes))
-    return _of_layout(call, layout, _of_reduction(held.dtype, call.name.endswith("mean")), held)
+    return new_array(call, layout, _of_reduction(held.dtype, call.name.endswith("mean")), held)
 
 
 def _of_reduction(dtype: str | None, is_mean: bool) -> str | None:
@@ -220,13 +234,13 @@ def _of_reduction(dtype: str | None, is_mean: bool) -> str | None:
 
 @function("numpy.zeros", "numpy.ones", "numpy.empty")
 def filled(call: Call) -> Value:
-    given = _arguments_of(call)
+    given = arguments_of_numpy(call)
     return _array(call, given.shape("shape"), _dtype(given, "float64"))
 
 
 @function("numpy.full")
 def full(call: Call) -> Value:
-    given = _arguments_of(call)
+    given = arguments_of_numpy(call)
     return _array(call, given.shape("shape"), _dtype(given, _scalar(given.value("fill_value"))))
 
 
@@ -238,7 +252,7 @@ def _scalar(value: Value | None) -> str | None:
 
 @function("numpy.arange")
 def arange(call: Call) -> Value:
-    given = _arguments_of(call)
+    given = arguments_of_numpy(call)
     bounds = [given.values[name] for name in ("start", "stop", "step") if name in given.values]
     if call.arguments.open or not all(map(is_number, bounds)):
         return Unknown()
@@ -251,25 +265,27 @@ def arange(call: Call) -> Value:
 
 @function("numpy.linspace")
 def linspace(call: Call) -> Value:
-    given = _arguments_of(call)
+    given = arguments_of_numpy(call)
+    if not all(is_number(given.value(name)) for name in ("start", "stop")):
+        # Arrays as bounds give an array with their dimensions, too.
+        return Unknown()
     return _array(call, given.shape("num"), _dtype(given, "float64"))
 
 
-@function("numpy.array", "numpy.asarray", "numpy.stack", "numpy.vstack")
+@function("numpy.array", "numpy.asarray")
 def array(call: Call) -> Value:
-    """Create an array from rows, or combine a list of arrays."""
-    given = _arguments_of(call)
+    """Create an array from rows."""
+    given = arguments_of_numpy(call)
     data = next(iter(given.values.values()))
-    is_joined = call.name.endswith("stack")
-    if is_joined or given.is_none("dtype"):
+    if given.is_none("dtype"):
         note_rows(call, data)
-    if is_joined or ("ndmin" in given.values and given.number("ndmin") != 0):
+    if "ndmin" in given.values and given.number("ndmin") != 0:
         return Unknown()
     if elements(data) is None:
         held = as_array(data)
         if held is None or call.arguments.keywords or len(call.arguments.positional) > 1:
             return Unknown()
-        return _of_layout(call, _copied(held.layout), held.dtype, held)
+        return new_array(call, _copied(held.layout), held.dtype, held)
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
     if sizes is None:
         return Unknown()
@@ -278,18 +294,18 @@ def array(call: Call) -> Value:
 
 @method(ARRAY, "astype")
 def converted(call: Call) -> Value:
-    held, given = as_array(call.receiver), _arguments_of(call)
+    held, given = as_array(call.receiver), arguments_of_numpy(call)
     layout = None if held is None else _ordered(given, _copied(held.layout))
-    return _of_layout(call, layout, numpy_dtype(given.value("dtype")), held)
+    return new_array(call, layout, numpy_dtype(given.value("dtype")), held)
 
 
 @method(ARRAY, "copy")
 def copied(call: Call) -> Value:
     held = as_array(call.receiver)
     layout = None if held is None or held.layout is None else contiguous(held.layout.sizes)
-    if _arguments_of(call).text("order") != "C":
+    if arguments_of_numpy(call).text("order") != "C":
         layout = None if layout is None else unknown_strides(layout.sizes)
-    return Unknown() if held is None else _of_layout(call, layout, held.dtype, held)
+    return Unknown() if held is None else new_array(call, layout, held.dtype, held)
 
 
 @method(ARRAY, "reshape")
@@ -297,9 +313,9 @@ def reshaped(call: Call) -> Value:
     held = as_array(call.receiver)
     if held is None or call.arguments.keywords:
         return Unknown()
-    target = _arguments_of(call).value("shape")
+    target = arguments_of_numpy(call).value("shape")
     made = call_library(call.ev, "torch.Tensor.reshape", Arguments([target]), call.place.node, held)
-    return _of_layout(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+    return new_array(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
 
 
 @method(ARRAY, "@shape")
@@ -323,14 +339,18 @@ def part(call: Call) -> Value:
     if held is None:
         return Unknown()
     entries = index.items if isinstance(index, TupleValue) else (index,)
+    entries = tuple(NONE if isinstance(e, Reference) and e.name == "numpy.newaxis" else e for e in entries)
+    index = TupleValue(entries) if isinstance(index, TupleValue) else entries[0]
     basic = all(
-        isinstance(e, (Slice, Integer)) or (isinstance(e, Constant) and type(e.value) is int) for e in entries
+        isinstance(e, (Slice, Integer))
+        or (isinstance(e, Constant) and (type(e.value) is int or e.value in (None, Ellipsis)))
+        for e in entries
     )
     if held.layout is None or not basic:
         # A mask, or a list of indices: the rows keep their dtype.
-        return _of_layout(call, None, held.dtype, held)
+        return new_array(call, None, held.dtype, held)
     made = call_library(call.ev, "operator.getitem", Arguments([held, index]), call.place.node)
-    return _of_layout(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+    return new_array(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
 
 
 def as_tensor_of(
@@ -339,7 +359,7 @@ def as_tensor_of(
     """Convert an array to a tensor; dtype is the target of a conversion on the way."""
     layout = array.layout
     if layout is not None and (copies or (dtype is not None and dtype != array.dtype)):
-        layout = contiguous(layout.sizes)
+        layout = preserve_format(layout)
     made = as_result(call, layout, Op.FROM_NUMPY, dtype=dtype or array.dtype, device=device_asked(call))
     if made.origin is not None:
         made.origin.source = array.origin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator
 
 NO_NEWLINE = "\\ No newline at end of file\n"
@@ -13,7 +14,8 @@ def unified(path: str, old: str, new: str) -> Iterator[str]:
 
     Only \n ends a line here, as for git: the carriage return of a CRLF file stays at the end of its line.
     """
-    header = (f"--- {path}\n", f"+++ {path}\n")
+    name = _quoted(path)
+    header = (f"--- {name}\n", f"+++ {name}\n")
     for index, line in enumerate(difflib.unified_diff(_lines(old), _lines(new))):
         if index < len(header):
             yield header[index]
@@ -22,6 +24,24 @@ def unified(path: str, old: str, new: str) -> Iterator[str]:
         else:
             yield line + "\n"
             yield NO_NEWLINE
+
+
+_ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+
+
+def _quoted(path: str) -> str:
+    """Quote a path with control characters or without an encoding, as git does."""
+    if path.isprintable() and not set(path) & {'"', "\\"}:
+        return path
+    try:
+        data = os.fsencode(path)
+    except UnicodeEncodeError:
+        data = path.encode("utf-8", "surrogatepass")
+    written = "".join(
+        f"\\{_ESCAPES[byte]}" if byte in _ESCAPES else chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"
+        for byte in data
+    )
+    return f'"{written}"'
 
 
 def _lines(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Diagnostic, Failure, Severity
-from shapefix.report.view import View
+from shapefix.report.view import View, visible
 from shapefix.sources.notebooks import cell_of
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -49,7 +49,7 @@ def _command(name: str, properties: dict[str, str | int], message: str) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:

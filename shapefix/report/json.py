@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Diagnostic, Failure, Fix, Severity, Span, Unchecked
-from shapefix.report.view import View
+from shapefix.report.view import View, json_text
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
@@ -22,7 +22,7 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         *(_unchecked(each, view) for each in view.unchecked),
     ):
         text = json.dumps(entry, indent=2, ensure_ascii=False)
-        yield separator + (text if encodable(text) else json.dumps(entry, indent=2))
+        yield separator + json_text(text if encodable(text) else json.dumps(entry, indent=2))
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"
 

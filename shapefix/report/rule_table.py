@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from shapefix.report.view import json_text
 from shapefix.rulebook.pages import Page
 
 
@@ -30,4 +31,4 @@ def render_json(rules: Sequence[Page]) -> Iterator[str]:
         }
         for rule in rules
     ]
-    yield json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
+    yield json_text(json.dumps(entries, indent=2, ensure_ascii=False)) + "\n"

@@ -97,7 +97,7 @@ def wants_color(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool
 
 
 # Terminals interpret these, and bidirectional ones make a line look different from its content.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -111,6 +111,16 @@ def visible(text: str, keep: str = "") -> str:
         return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
 
     return _UNSEEN.sub(picture, text)
+
+
+def is_visible(text: str, keep: str = "") -> bool:
+    """Check for text without control characters, except those in keep."""
+    return all(found in keep for found in _UNSEEN.findall(text))
+
+
+def json_text(text: str) -> str:
+    """Escape the control characters in a JSON text; the text has the same meaning."""
+    return _UNSEEN.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:

@@ -22,6 +22,7 @@ from shapefix.runtime.protocol import (
     ExceptionDetails,
     ExceptionLine,
     ExceptionSwallowedLine,
+    ExtraBatchLine,
     FileWrittenLine,
     Line,
     LoaderLine,
@@ -58,7 +59,8 @@ class RaisedException:
     """An exception leaving a watched call or ending the script.
 
     origin is the kind of the watched call. stack has the user's places, innermost first. handler is the
-    `except` that swallowed it; ended_script says that it ended the script.
+    `except` that swallowed it; ended_script says that it ended the script. extra_batch is the batch after the
+    wanted steps in which it was raised.
     """
 
     id: int
@@ -72,6 +74,7 @@ class RaisedException:
     swallowed: bool = False
     handler: Span | None = None
     ended_script: bool = False
+    extra_batch: ExtraBatchLine | None = None
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,9 @@ class Observations:
 
     @cached_property
     def steps(self) -> int:
-        """The number of optimizer steps, up to the first few."""
-        return max((line["number"] for line in self.of(OptimizerStepLine)), default=0)
+        """The number of optimizer steps, up to the first few, without those of extra batches."""
+        numbers = (line["number"] for line in self.of(OptimizerStepLine) if not line["extra"])
+        return max(numbers, default=0)
 
     @cached_property
     def waiting(self) -> CollectiveLine | None:
@@ -177,6 +181,7 @@ class Observations:
         """The exceptions leaving watched calls or ending the script, in order."""
         handlers = {line["id"]: line["handler"] for line in self.of(ExceptionSwallowedLine)}
         ended = set(self.end["exceptions"]) if self.end else set()
+        extra = self._extra_batches()
         return tuple(
             RaisedException(
                 line["id"],
@@ -190,9 +195,23 @@ class Observations:
                 line["id"] in handlers,
                 span(handlers.get(line["id"])),
                 line["id"] in ended,
+                extra.get(line["id"]),
             )
             for line in self.of(ExceptionLine)
         )
+
+    def _extra_batches(self) -> dict[int, ExtraBatchLine]:
+        """The running extra batch of each exception, by the id of the exception."""
+        found: dict[int, ExtraBatchLine] = {}
+        running: ExtraBatchLine | None = None
+        for line in self.lines:
+            if line["kind"] == "extra_batch":
+                running = line
+            elif line["kind"] == "extra_batch_done":
+                running = None
+            elif line["kind"] == "exception" and running is not None:
+                found[line["id"]] = running
+        return found
 
 
 def _stack(line: ExceptionLine) -> tuple[Span, ...]:

@@ -17,7 +17,7 @@ from shapefix.runtime.agent import masking
 from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.agent_process import ProcessResult
 from shapefix.runtime.observations import Observations
-from shapefix.runtime.protocol import StopLine
+from shapefix.runtime.protocol import LoopTruncatedLine, StopLine
 from shapefix.runtime.working_tree import left_by_run, protection_plan, working_tree
 from shapefix.sources.notebooks import cells, path_of
 from shapefix.sources.text import read_bytes
@@ -49,8 +49,14 @@ class ProbeRun:
         return bool(self.observed.modules or self.observed.batches)
 
     @property
+    def cut_short(self) -> bool:
+        """Whether the probe ended the script or one of its loops early."""
+        every = self.ranks or (self.observed,)
+        return any(each.first(StopLine) or each.first(LoopTruncatedLine) for each in every)
+
+    @property
     def complete(self) -> bool:
-        """Whether the script works: it made a training step, or came to its end after it called a model.
+        """Whether the executed part works: it made a training step, or ended after it called a model.
 
         Of several ranks, at least one did, and the others did too or wait for it.
         """

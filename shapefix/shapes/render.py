@@ -10,7 +10,7 @@ from shapefix.checks.support.describe import DisplayedValue
 from shapefix.report.cells import glyphs, width_of, wrapped
 from shapefix.report.frame import Line, margin, trimmed
 from shapefix.report.paint import painter
-from shapefix.report.view import View, one_line
+from shapefix.report.view import View, json_text, one_line
 from shapefix.shapes.listings import ListingRow, NamedValues, Remark, ShapeListing
 
 MOST_VALUES = 4
@@ -42,7 +42,7 @@ def render_json(listings: Sequence[ShapeListing], view: View) -> Iterator[str]:
         }
         for listing in listings
     ]
-    yield json.dumps(entries, indent=2) + "\n"
+    yield json_text(json.dumps(entries, indent=2)) + "\n"
 
 
 def _entry(row: ListingRow) -> dict[str, object]:
@@ -72,7 +72,7 @@ def _value(shown: DisplayedValue) -> dict[str, object]:
 def _listing(listing: ShapeListing, view: View) -> Iterator[Line]:
     first = listing.rows[0]
     place = f"{one_line(view.relative(listing.path))}:{first.number}"
-    head, *rest = wrapped(f"{listing.name} ({place}), {listing.basis}", view.width, hang=4)
+    head, *rest = wrapped(f"{listing.name} ({place}), {one_line(listing.basis)}", view.width, hang=4)
     yield [(head[: len(listing.name)], "name"), (head[len(listing.name) :], "code")]
     yield from ([(row, "code")] for row in rest)
     gutter = len(str(listing.rows[-1].number))

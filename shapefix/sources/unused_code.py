@@ -91,6 +91,14 @@ class UnusedCode:
             self._known[key] = self._unused(path, around)
         return self._known[key]
 
+    def function(self, path: str, row: int) -> str:
+        """Return the qualified name of the function or method around a row, "" without one."""
+        tree = self._code(path).tree
+        around = [] if tree is None else list(_definitions(tree, row))
+        if not around or isinstance(around[-1], ast.ClassDef):
+            return ""
+        return ".".join(each.name for each in around)
+
     def is_leftover(self, path: str, row: int, column: int) -> bool:
         """Whether a layer is called in an unused method of a class, and also in its `forward`."""
         tree = self._code(path).tree

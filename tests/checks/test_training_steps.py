@@ -54,38 +54,6 @@ def test_without_zero_grad_the_loss_swings_instead_of_falling() -> None:
     assert wrong != sorted(wrong, reverse=True)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        "torch.tensor(loss.item(), requires_grad=True)",
-        "Variable(loss.data, requires_grad=True)",
-        "loss.detach().requires_grad_()",
-    ],
-)
-def test_the_gradient_ends_in_what_was_made_of_the_number(made: str, check: Check) -> None:
-    import torch
-    from torch import nn
-
-    names: dict[str, object] = {"model": nn.Linear(8, 2)}
-    model = nn.Linear(8, 2)
-    loss = model(torch.rand(4, 8)).sum()
-    names = {"torch": torch, "Variable": torch.autograd.Variable, "loss": loss}
-    new = eval(made, names)
-    new.backward()
-    assert model.weight.grad is None
-    assert new.is_leaf
-    code = f"""
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = criterion(model(x), y)
-        loss = {made}
-        loss.backward()
-        optimizer.step()
-    """
-    (finding,) = found(check, code)
-    assert "no weight gets a gradient" in finding.message
-
-
 ELSEWHERE = "from elsewhere import anything, penalty\nfor x, y in loader:\n"
 
 

@@ -79,14 +79,86 @@ np.array(object=[1.0, 2.0])
 np.asarray(a=[1, 2], dtype=np.float32)
 np.zeros((B, V)).astype(dtype=np.float32)
 np.zeros((B, V)).reshape(-1)
+np.zeros((B, V)) * 2
+2 * np.zeros((B, V))
+np.arange(V) + 1
+np.arange(V) / 2
+np.arange(V) * 0.5
+1 / np.arange(1, 5)
+np.ones((B, V), dtype=np.float32) * 2
+np.ones((B, V), dtype=np.float32) / 3.5
+np.ones((B, V), dtype=np.uint8) / 255.0
+np.ones((B, V), dtype=np.uint8) + 1
+np.ones((B, V), dtype=np.float32) * np.ones(V)
+np.ones((B, V), dtype=np.float32) * np.ones(V, dtype=np.int64)
+np.ones((B, V), dtype=np.int32) * np.ones(V, dtype=np.float32)
+np.ones((B, V), dtype=np.uint8) * np.ones(V, dtype=np.float32)
+np.ones((B, V), dtype=np.uint8) * np.ones(V, dtype=np.int32)
+np.ones((B, V), dtype=bool) * np.ones(V, dtype=np.float32)
+np.zeros((B, V)) > 0.5
+(np.zeros((B, V)) > 0.5).astype(np.float32)
+(np.zeros((B, T, V)).sum(axis=1) > 0).astype(int)
+np.arange(V) == 2
+(np.arange(V) == 2) & (np.arange(V) > 1)
+np.arange(V) % 3
+np.arange(V) // 2
+np.arange(V) ** 2
+-np.ones((B, V))
+0.5 < np.zeros((B, V))
+np.exp(np.zeros((B, V)))
+np.sin(np.arange(V))
+np.log1p(np.ones((B, V), dtype=np.float32))
+np.abs(np.arange(V))
+np.clip(np.zeros((B, V)), 0, 1)
+np.zeros((B, V)).clip(0.0, 1.0)
+np.add(np.zeros((B, V)), 1)
+np.divide(np.arange(V), 2)
+np.maximum(np.zeros((B, V)), 0)
+np.zeros((B, V)).T
+np.zeros((B, T, V)).transpose(2, 0, 1)
+np.zeros((B, T, V)).transpose((2, 0, 1))
+np.transpose(np.zeros((B, V)))
+np.transpose(np.zeros((B, T, V)), (1, 0, 2))
+np.zeros((B, V)).flatten()
+np.zeros((B, T, V)).ravel()
+np.concatenate([np.zeros((B, V)), np.zeros((B, V))])
+np.concatenate([np.zeros((B, V)), np.zeros((B, 1))], axis=1)
+np.concatenate([np.zeros((B, V)), np.random.randint(0, 3, size=(B, 1))], axis=1).astype(np.float32)
+np.concatenate((np.zeros(V), np.ones(3)), 0)
+np.stack([np.zeros((B, V)), np.ones((B, V))])
+np.stack([np.zeros((B, V)), np.ones((B, V))], axis=-1)
+np.vstack([np.zeros((B, V)), np.ones((B, V))])
+np.hstack([np.zeros((B, V)), np.ones((B, T))])
+np.column_stack([np.zeros(V), np.arange(V)])
+np.zeros((B, T)) @ np.zeros((T, V))
+np.zeros((B, T)) @ np.array([0.5] * T)
+np.dot(np.zeros((B, T)), np.zeros((T, V)))
+np.zeros_like(np.zeros((B, V), dtype=np.float32))
+np.eye(V)
+np.zeros((B, V))[:, None]
+np.zeros((B, V))[..., 0]
+np.zeros((B, V))[:, -1]
+np.zeros((B, V))[:, :-1]
+np.zeros((B, V))[:, 2:3]
+np.zeros(V)[:, np.newaxis]
+np.random.choice(3, size=(B, V))
+np.random.default_rng(0).choice(3, size=B, p=[0.5, 0.2, 0.3])
+np.random.choice(np.arange(3.0), size=B)
+np.random.permutation(V)
+np.zeros((B, T, V)).argmax(axis=1)
+np.argmax(np.zeros((B, V)), axis=-1)
 """.strip().splitlines()
 
 UNKNOWN = """
-np.zeros((B, V)).T
-np.zeros((B, V)).transpose(1, 0)
-np.zeros((B, V)) * 2
-np.zeros((B, V)).sum(axis=1)
-np.concatenate([np.zeros((B, V)), np.zeros((B, V))])
+np.bincount(np.array([0, 1, 1]))
+6 / (3 * np.bincount(np.array([0, 1, 1]), minlength=3))
+np.unique(np.array([0, 1, 1]))
+np.ones((B, V), dtype=np.float32) * np.float64(2)
+np.ones((B, V), dtype=np.float32) * np.ones((B, V)).mean()
+np.ones((B, V), dtype=bool) + np.ones((B, V), dtype=bool)
+np.ones((B, V), dtype=np.int8) / 2
+np.sin(np.ones((B, V), dtype=np.uint8))
+np.zeros((B, V))[np.array([0, 1]), :]
 np.zeros((B, V))[np.array([0, 1])]
 np.arange(0.0, 1.0, 0.5)
 np.zeros((B, V), dtype=np.complex64)
@@ -143,9 +215,9 @@ def test_a_signature_is_that_of_numpy(name: str) -> None:
 @pytest.mark.parametrize(
     ("made", "wanted"),
     [
-        ("np.zeros((4, 6, 3))", "(3, 4, 6)"),
-        ("np.zeros((4, 6, 3))", "(6, 4, 3)"),
-        ("np.ones((2, 3, 4))", "(2, 4, 3)"),
+        ("np.zeros((4, 6, 3)).astype('float32')", "(3, 4, 6)"),
+        ("np.zeros((4, 6, 3)).astype('float32')", "(6, 4, 3)"),
+        ("np.ones((2, 3, 4)).astype('float32')", "(2, 4, 3)"),
     ],
 )
 def test_the_permutation_of_an_array_has_the_sizes_asked_for(made: str, wanted: str, check: Check) -> None:
@@ -162,3 +234,20 @@ def test_the_permutation_of_an_array_has_the_sizes_asked_for(made: str, wanted: 
 def test_random_numbers_are_read_in_any_order(check: Check) -> None:
     code = "import numpy as np\nimport torch\n\nnoise = np.random.normal(0, 1, (4, 6, 3)).reshape(3, 4, 6)\n"
     assert not check(code, {"SF103"})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "np.linspace(np.zeros((3, 2)), np.ones((3, 2)), 4)",
+        "np.linspace(*np.mgrid[-1:3:3j, -1:4:2j], 4)",
+        "np.linspace(0, np.ones(2), num=4)",
+        "np.random.normal(np.zeros((3, 2)), 1)[None]",
+        "np.random.uniform(low=np.zeros((3, 2)), high=1)[None]",
+        "np.random.randint(np.zeros((3, 2)), 5)[None]",
+    ],
+)
+def test_functions_of_arrays_keep_their_dimensions(made: str, check: Check) -> None:
+    code = f"import numpy as np\nimport torch\n\nx = torch.tensor({made})\nprint(x.shape[0], x[0, 0].shape)\n"
+    exec(code, {})
+    assert not check(code)

@@ -191,7 +191,7 @@ def test_github_gets_a_notice_for_what_is_refuted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "run.json: No such file or directory"),
+        (None, "run.json: cannot be read: no such file or folder"),
         ("{", "run.json: is not JSON; `shapefix probe --output-format json` writes it"),
         ("[" * 100_000, "run.json: is not JSON; `shapefix probe --output-format json` writes it"),
         ("[]", "run.json: is not of the probe; `shapefix probe --output-format json` writes such a file"),

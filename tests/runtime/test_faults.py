@@ -262,7 +262,7 @@ for _ in range(100):
     )
     ran = probed(tmp_path, script)
     assert ran.found == []
-    assert ran.ending == "stopped by the probe: 1 training step is done"
+    assert ran.ending == "stopped after step 1; later code did not run"
 
 
 def test_what_is_swallowed_outside_of_models_and_losses(tmp_path: Path) -> None:

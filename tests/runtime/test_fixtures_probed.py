@@ -24,6 +24,7 @@ FAULTS = {
     "custom-collator": [("SF303", "train.py", 21)],
     "embedding-projection": [("SF501", "train.py", 14)],
     "emotion-classifier": [("SF401", "trainer.py", 51)],
+    "frozen-hidden-state": [("SF507", "train.py", 23)],
     "group-texts": [("SF307", "run_clm.py", 88)],
     "instruction-tuning": [("SF301", "train_optimized.py", 96)],
     "larger-images": [("SF507", "train.py", 36)],

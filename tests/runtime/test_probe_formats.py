@@ -106,7 +106,7 @@ def test_the_document_of_a_script_that_trains(tmp_path: Path) -> None:
         "end_location": {"row": 6, "column": 90},
     }
     assert model["seconds"] >= sum(each["seconds"] for each in model["children"])
-    assert [each["name"] for each in seen["losses"]] == ["cross_entropy"]
+    assert [each["name"] for each in seen["losses"]] == ["cross_entropy"] * 2
     assert seen["backward"][0]["value"] > 0
     assert seen["gradients"][0]["parameters_with"] == 4
     assert seen["writes"] == [{"filename": str(tmp_path / "model.pt")}]

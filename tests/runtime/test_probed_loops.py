@@ -199,7 +199,7 @@ def right(ran: Probed) -> str:
 def test_batches_by_hand_and_an_evaluation_of_2000_calls(tmp_path: Path) -> None:
     ran = probed(tmp_path, BATCHES_BY_HAND, model=MODEL)
     text = right(ran)
-    assert ran.ending == "stopped by the probe: 1 training step is done"
+    assert ran.ending == "stopped after step 1; later code did not run"
     assert ran.run.process.output.strip() == "evaluated True"
     assert "Model without gradient, called at train.py:20" in text
     assert "Model with gradient, called at train.py:28" in text
@@ -212,7 +212,8 @@ def test_batches_by_hand_and_an_evaluation_of_2000_calls(tmp_path: Path) -> None
 def test_batches_of_a_loader_with_workers_and_an_evaluation_after_the_epochs(tmp_path: Path) -> None:
     ran = probed(tmp_path, BATCHES_OF_A_LOADER, model=MODEL)
     text = right(ran)
-    assert ran.ending == "the script finished"
+    loop = "a loop over a loader ended early at train.py:15"
+    assert ran.ending == f"reached the last line, but {loop}; later iterations did not run"
     assert ran.run.observed.steps == 1
     assert [line.split()[0] for line in ran.run.process.output.splitlines()] == ["trained"] * 51 + [
         "right"
@@ -256,7 +257,10 @@ def test_accelerate_with_accumulation(tmp_path: Path) -> None:
 def test_trainer_saves_loads_and_evaluates_and_the_folder_is_as_before(tmp_path: Path) -> None:
     ran = probed(tmp_path, TRAINER)
     text = right(ran)
-    assert ran.ending == "the script finished"
+    assert (
+        ran.ending
+        == "reached the last line, but training by Trainer ended early; later iterations did not run"
+    )
     assert ran.run.process.output.splitlines()[-1].startswith("evaluated e")
     assert "GPT2LMHeadModel with gradient" in text
     assert "input_ids  i64[4, 12]" in text

@@ -15,14 +15,14 @@ from shapefix.runtime import protocol
 from shapefix.runtime.protocol import Line, kind_of
 
 RUNTIME = Path(__file__).resolve().parents[2] / "shapefix" / "runtime"
-AGENT = RUNTIME / "agent"
+AGENT, PROTOCOL = RUNTIME / "agent", RUNTIME / "protocol"
 CLASSES = {each.__name__: each for each in get_args(Line)}
 KINDS = {kind_of(each): name for name, each in CLASSES.items()}
 
 
 def trees(*, agent: bool) -> Iterator[ast.Module]:
     for path in sorted(RUNTIME.rglob("*.py")):
-        if path.is_relative_to(AGENT) == agent and path.name != "protocol.py":
+        if path.is_relative_to(AGENT) == agent and not path.is_relative_to(PROTOCOL):
             yield ast.parse(path.read_text("utf-8"))
 
 
@@ -61,6 +61,6 @@ def test_every_class_of_lines_has_a_kind_of_its_own() -> None:
 
 @pytest.mark.parametrize("flag", ["-S", "-E"])
 def test_the_protocol_needs_no_installed_package(flag: str) -> None:
-    code = "import runpy, sys; runpy.run_path(sys.argv[1]); assert 'shapefix' not in sys.modules"
-    command = [sys.executable, "-I", flag, "-c", code, str(RUNTIME / "protocol.py")]
+    code = "import sys; sys.path[:0] = sys.argv[1:]; import protocol; assert 'shapefix' not in sys.modules"
+    command = [sys.executable, "-I", flag, "-c", code, str(RUNTIME)]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""

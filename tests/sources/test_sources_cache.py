@@ -83,7 +83,13 @@ DIAGNOSTIC = st.builds(
 )
 FAILURE = st.builds(Failure, TEXT, TEXT, st.none() | NUMBER, st.none() | NUMBER)
 PATH = st.tuples(st.sampled_from(["", "/", "/a/", "/a/b/"]), TEXT).map("".join)
-RESULT = st.builds(CachedResult, some(DIAGNOSTIC), some(FAILURE), st.dictionaries(PATH, MAYBE, max_size=4))
+RESULT = st.builds(
+    CachedResult,
+    some(DIAGNOSTIC),
+    some(FAILURE),
+    st.dictionaries(PATH, MAYBE, max_size=4),
+    called=st.frozensets(st.tuples(PATH, TEXT), max_size=3),
+)
 
 A_RESULT = CachedResult(
     (Diagnostic("SF101", "view", Severity.ERROR, "merges", Span("a.py", 1, 2, 3, 4)),),

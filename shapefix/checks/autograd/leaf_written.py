@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.gradient_tests import is_selected_by_gradient
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import
 from shapefix.domains.gradients import LeafWritten
-from shapefix.interpreter.modules import nodes
 
 _ERROR = ExpectedError(
     "RuntimeError", "a leaf Variable that requires grad is being used in an in-place operation"
 )
-_SELECTING = frozenset({"requires_grad", "is_leaf", "is_grad_enabled"})
-"""Names in a condition that may leave out leaves, or the recording of gradients."""
 
 
 @rule("SF902", on=LeafWritten)
 def leaf_written(event: LeafWritten, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if _is_selected(event):
+    if is_selected_by_gradient(event.place):
         return
     module = event.place.module
     write = abbreviate(event.place.code)
@@ -40,15 +35,6 @@ def leaf_written(event: LeafWritten, context: CheckContext, rule: Rule) -> Itera
         ],
         fixes=_fixes(event),
     )
-
-
-def _is_selected(event: LeafWritten) -> bool:
-    """Whether a condition around the write may select tensors without gradients."""
-    for node in enclosing(event.place.module, event.place.node):
-        if isinstance(node, (cst.If, cst.IfExp, cst.While)):
-            if any(isinstance(each, cst.Name) and each.value in _SELECTING for each in nodes(node.test)):
-                return True
-    return False
 
 
 def _fixes(event: LeafWritten) -> Iterator[Fix]:

@@ -1,4 +1,4 @@
-"""SF410: samples that the default collation of a loader rejects: None, images, objects of other classes."""
+"""SF410: samples rejected by the default collation of a loader: None, images, objects of other classes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _depends_on_sample(place: Place) -> bool:
 
 
 def _leaves(block: cst.BaseSuite) -> bool:
-    """Return whether a block has a statement that may leave it: the code has thought of its end."""
+    """Return whether a block has a statement to leave it: the code has thought of its end."""
     return any(isinstance(node, (cst.Return, cst.Raise, cst.Continue)) for node in nodes(block))
 
 
@@ -160,7 +160,7 @@ def _rejected(value: Value, part: str, depth: int) -> Iterator[tuple[str, Value,
 
 
 def _without_none(event: Collated) -> list[Fix]:
-    """Return the fix to leave out the samples that are None."""
+    """Return the fix to leave out None."""
     call = event.place.node
     if not isinstance(call, cst.Call) or event.collator is not None or any(given.star for given in call.args):
         return []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.view_calls import method_name, viewed_code
 from shapefix.checks.support.wording import abbreviate
@@ -39,14 +41,18 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
     if len(have) == 2 and all(size.value is not None for size in have):
         # Reading a (2, 3) matrix as (3, 2) may be intended.
         return
-    order = _permutation(have, want)
-    if order is None or _is_uniform(event.tensor):
+    order, split = _permutation(have, want), _misplaced_split(have, want)
+    if (order is None and split is None) or _is_uniform(event.tensor):
         return
     if event.call in context.cut_views or any(
         _is_intended(step, event, context) for step in lineage(event.tensor)
     ):
         return
     subject, call = viewed_code(event), abbreviate(event.place.code)
+    if order is None:
+        if split is not None:
+            yield _of_split(event, context, rule, split)
+        return
     swap = _swapped(order)
     moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute"
     is_array = event.tensor.origin is not None and event.tensor.origin.op in _OF_NUMPY
@@ -100,16 +106,85 @@ def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
     return [Fix(Applicability.UNSAFE, message, (Edit(end, f"{code}.{instead}"),), remark=remark)]
 
 
+def _of_split(event: Viewed, context: CheckContext, rule: Rule, split: tuple[int, int]) -> Diagnostic:
+    """Return the finding for a dimension split before the one in front of it."""
+    kept, subject, call = event.layout.sizes[split[0]], viewed_code(event), abbreviate(event.place.code)
+    size, want = context.text(kept), list(event.target)
+    inner = [*want[: split[0]], want[split[1]], want[split[0]], want[split[1] + 1]]
+    sizes = [*inner, *want[split[1] + 2 :]]
+    swap = f"transpose({split[0]}, {split[1]})"
+    return rule.diagnostic(
+        event.place.span,
+        f"`{call}` mixes dimension {split[0]} of `{subject}` (size {size}) with the last; "
+        f"split the last dimension first, then `.{swap}`",
+        evidence=[
+            *call_trace(event),
+            *layout_trace(event.tensor, context),
+            Evidence(event.place.span, f"same elements in memory order, read as {context.shape(want)}"),
+        ],
+        fixes=[
+            rewrites.unsafe_or_advice(
+                f"view as {context.shape(sizes)}, then `.{swap}`; results change",
+                _split_last(event, split, swap),
+            )
+        ],
+    )
+
+
+def _split_last(event: Viewed, split: tuple[int, int], swap: str) -> Edit | None:
+    """Return the edit to split the last dimension, and to transpose then; None for other forms of the call."""
+    call, module = event.call, event.place.module
+    if event.free or not isinstance(call, cst.Call) or len(call.args) != len(event.target):
+        return None
+    if any(each.star or each.keyword is not None for each in call.args):
+        return None
+    codes = [module.code(each.value) for each in call.args]
+    codes[split[0]], codes[split[1]] = codes[split[1]], codes[split[0]]
+    return Edit(event.place.span, f"{module.code(call.func)}({', '.join(codes)}).{swap}")
+
+
+def _misplaced_split(have: list[Size], want: list[Size]) -> tuple[int, int] | None:
+    """Return the places of a size before and after a view splitting the last dimension in front of it.
+
+    `[B, L, D]` read as `[B, H, L, D / H]`, the heads of an attention: the rows of L do not stay together.
+    None for any other view, and for sizes found twice.
+    """
+    if len(want) != len(have) + 1 or len(have) < 3:
+        return None
+    place = len(have) - 2
+    kept = have[place]
+    if want[:place] != have[:place] or want[place + 1] != kept or kept.value == 1:
+        return None
+    if have.count(kept) != 1 or want.count(kept) != 1 or want[place].value == 1 or want[-1].value == 1:
+        return None
+    return (place, place + 1) if want[place] * want[-1] == have[-1] else None
+
+
 def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:
-    """Return the dims of `have` in the order of `want`; None unless `want` permutes distinct sizes."""
-    if len(have) != len(want) or have == want or len(set(have)) < len(have):
+    """Return the dims of `have` in the order of `want`; None unless `want` permutes its sizes.
+
+    Dimensions of equal sizes, like those of a square picture, keep their order.
+    """
+    if len(have) != len(want) or have == want or Counter(have) != Counter(want):
         return None
-    if set(have) != set(want):
+    if len(set(have)) < len(have) and not _is_moved_channel(have, want):
         return None
-    order = [have.index(size) for size in want]
+    places = {size: iter([dim for dim, each in enumerate(have) if each == size]) for size in have}
+    order = [next(places[size]) for size in want]
     moved = [size for size in have if size.value != 1]
     # Moving dimensions of size 1 moves no elements.
     return None if moved == [size for size in want if size.value != 1] else order
+
+
+def _is_moved_channel(have: list[Size], want: list[Size]) -> bool:
+    """Whether only the last dimension, the three colors of square pictures, is read before the sides."""
+    channels, side = have[-1], have[-2]
+    if channels.value not in _COLORS or side == channels or have[-3:-2] != [side]:
+        return False
+    return want == [*have[:-3], channels, side, side]
+
+
+_COLORS = (3, 4)
 
 
 def _swapped(order: list[int]) -> tuple[int, int] | None:

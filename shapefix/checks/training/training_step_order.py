@@ -10,7 +10,6 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import (
-    after,
     ends_early,
     is_certain,
     is_followed,
@@ -27,7 +26,7 @@ from shapefix.checks.support.lost_steps import (
 from shapefix.checks.support.rewrites import before_statement
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
     Backward,
@@ -41,27 +40,22 @@ from shapefix.domains.training import (
     TrainingEvent,
 )
 from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
-from shapefix.tensors.ops import Op
 
 _GRADIENT = re.compile(r"\.grad\b")
-_CREATING = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
 _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "step", "zero_grad"})
 """Calls between `zero_grad` and `step` that compute no gradients."""
 
 
-_Watched = Backward | OptimizerStepped | SchedulerStepped | GradientsClipped | GradientsZeroed | ForwardCalled
+_Watched = OptimizerStepped | SchedulerStepped | GradientsClipped | GradientsZeroed | ForwardCalled
 
 
 @rule(
     "SF803",
-    on=(Backward, OptimizerStepped, SchedulerStepped, GradientsClipped, GradientsZeroed, ForwardCalled),
+    on=(OptimizerStepped, SchedulerStepped, GradientsClipped, GradientsZeroed, ForwardCalled),
 )
 def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if isinstance(event, Backward):
-        yield from _cut_off(event, context, rule)
-    elif isinstance(event, SchedulerStepped):
+    if isinstance(event, SchedulerStepped):
         yield from _only_scheduled(event, context, rule)
         yield from _scheduled_too_early(event, context, rule)
     elif isinstance(event, GradientsClipped):
@@ -76,51 +70,6 @@ def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> I
             yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, rule)
         else:
             yield from _never_zeroed(event, event.optimizer, context, rule)
-
-
-def _cut_off(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    loss = event.loss
-    if (
-        not isinstance(loss, TensorValue)
-        or loss.origin is None
-        or not (event.leaf or event.requires is False)
-    ):
-        return
-    if event.leaf and not any(_shares_loop(event, step) for step in after(event, context, OptimizerStepped)):
-        return
-    named = abbreviate(receiver_code(event.place)) or abbreviate(event.place.code)
-    made = loss.origin
-    is_new = made.op in _CREATING
-    if is_new and _is_assigned_between(named, made.place, event.place):
-        return
-    how = "is a new tensor without a graph" if is_new else "is detached from its graph"
-    yield rule.diagnostic(
-        event.place.span,
-        f"`{named}` {how}{': no weight gets a gradient' if event.leaf else ''}",
-        error=None
-        if event.leaf
-        else ExpectedError("RuntimeError", "element 0 of tensors does not require grad"),
-        evidence=[
-            *call_trace(event),
-            Evidence(made.place.span, "created here, from plain numbers" if is_new else "computed here"),
-            Evidence(event.place.span, f"backward of `{named}` reaches no weight"),
-        ],
-    )
-
-
-def _is_assigned_between(name: str, first: Place, last: Place) -> bool:
-    """Whether the lines between two places assign the name again, or add to it."""
-    if first.module is not last.module:
-        return True
-    rows = first.module.text.split("\n")[first.span.end_row : last.span.row - 1]
-    assigns = re.compile(rf"\s*{re.escape(name)}\s*[-+*/]?=(?!=)")
-    return any(assigns.match(row) for row in rows)
-
-
-def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
-    """Whether two events are in the same innermost loop, or both in one function outside of any."""
-    loops = [each.loop for each in one.loops], [each.loop for each in other.loops]
-    return loops[0][-1:] == loops[1][-1:] and (bool(one.loops) or one.calls == other.calls)
 
 
 def _zeroed_before(

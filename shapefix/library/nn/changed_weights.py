@@ -24,6 +24,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.nn.dtypes import WeightDtype, convert_tensors
 from shapefix.library.nn.module import MODULE, modules_in
+from shapefix.library.nn.saved_states import note_loaded
 from shapefix.library.registry import derives, lookup_method, method
 from shapefix.tensors.bounds import same
 from shapefix.tensors.layout import Layout
@@ -181,6 +182,7 @@ def named(call: Call) -> Value:
 @method(MODULE, "load_state_dict")
 def load_state_dict(call: Call) -> Value:
     """Copy values into the parameters; with assign=True they become the parameters, with their dtypes."""
+    note_loaded(call)
     if call.constant(2, "assign", False) is not False and call.receiver is not None:
         invalidate_weights(call.ev, call.receiver)
     return Unknown("load_state_dict")

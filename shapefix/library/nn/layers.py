@@ -17,7 +17,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value, facts_of
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.nn.changed_weights import note_weight
-from shapefix.library.nn.dtypes import WeightDtype, check_dtypes, note_dtype, of_weights
+from shapefix.library.nn.dtypes import Registered, WeightDtype, check_dtypes, note_dtype, of_weights
 from shapefix.library.nn.loss_checks import check_loss
 from shapefix.library.nn.module import MODULE
 from shapefix.library.nn.parameter_devices import made_where, note_place
@@ -34,6 +34,9 @@ from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
+
+_BUFFERS = ("weight", "pos_weight")
+"""Settings of losses that the layer registers as buffers."""
 
 Handler = Callable[[Call, BoundArguments], Value]
 WeightSizes = Callable[[BoundArguments], Sequence[Size | None] | None]
@@ -171,9 +174,13 @@ def _initializer(
 
 def _facts_of_layer(call: Call, settings: Mapping[str, Value]) -> Facts:
     """Facts about a layer created by this call."""
-    return Facts(
-        {WeightDtype: of_weights(call), Trained: made_here(call), ModuleDevice: made_where(call, settings)}
-    )
+    facts = {
+        WeightDtype: of_weights(call),
+        Trained: made_here(call),
+        ModuleDevice: made_where(call, settings),
+    }
+    buffers = [name for name in _BUFFERS if isinstance(settings.get(name), TensorValue)]
+    return Facts({**facts, Registered: Registered(frozenset(buffers))} if buffers else facts)
 
 
 def _settings(name: str, call: Call) -> dict[str, Value]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from shapefix.domains.checkpoints import Checkpoints
 from shapefix.domains.devices import OF_MODULE, ModuleDevice, named_device, placed
 from shapefix.domains.gradients import Gradients, require_grad
 from shapefix.domains.modes import EvaluationRecorded
@@ -13,6 +14,7 @@ from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, elements
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.refused_calls import note_refused, refuses_method
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
@@ -105,11 +107,17 @@ def set_requires_grad(call: Call) -> Value:
     asked = call.constant(0, "requires_grad", True)
     for module in modules_in(receiver):
         set_trained(call, module, asked if isinstance(asked, bool) else None)
-        for tensor in module.fields.values():
-            if isinstance(tensor, TensorValue) and tensor in call.ev.state[Gradients].leaves:
-                if tensor.own or isinstance(module, LibraryObject):
-                    require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
+        for tensor in own_leaves(call.ev, module):
+            require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
     return receiver
+
+
+def own_leaves(ev: Evaluator, module: InstanceValue | LibraryObject) -> Iterator[TensorValue]:
+    """Parameters of the module itself, as far as the code created or read them."""
+    for tensor in module.fields.values():
+        if isinstance(tensor, TensorValue) and tensor in ev.state[Gradients].leaves:
+            if tensor.own or isinstance(module, LibraryObject):
+                yield tensor
 
 
 _CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
@@ -225,7 +233,6 @@ def register(call: Call) -> Value:
 
 @method(
     MODULE,
-    "state_dict",
     "get_submodule",
     "get_parameter",
     "register_full_backward_hook",
@@ -235,8 +242,16 @@ def unknown(call: Call) -> Value:
     return Unknown(call.name.rpartition(".")[2])
 
 
+@function("torch.compile")
+def compiled(call: Call) -> Value:
+    """Return the module itself, and record the call: the names in its state have a prefix."""
+    made = wrapped(call)
+    if isinstance(made, (InstanceValue, LibraryObject)):
+        call.ev.state[Checkpoints].compiled.add(call.place.node)
+    return made
+
+
 @function(
-    "torch.compile",
     "torch.jit.script",
     "torch.nn.utils.weight_norm",
     "torch.nn.utils.spectral_norm",
@@ -251,17 +266,17 @@ def wrapped(call: Call) -> Value:
     return given or Unknown()
 
 
-_DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
-declare(_DISTRIBUTED, MODULE)
+DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
+declare(DISTRIBUTED, MODULE)
 
 
-@function(_DISTRIBUTED, "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+@function(DISTRIBUTED, "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 def distributed(call: Call) -> Value:
     module = call.value(0, "module") or Unknown("module")
-    return LibraryObject(_DISTRIBUTED, {"module": module}, call.place, {"module": module})
+    return LibraryObject(DISTRIBUTED, {"module": module}, call.place, {"module": module})
 
 
-@method(_DISTRIBUTED, "forward")
+@method(DISTRIBUTED, "forward")
 def forward_of_wrapped(call: Call) -> Value:
     """Call the wrapped module with the same arguments, sent to its device before."""
     module = call.receiver.fields.get("module") if isinstance(call.receiver, LibraryObject) else None

@@ -9,6 +9,7 @@ from shapefix.domains.gradients import Gradients, is_leaf
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Fact
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     InstanceValue,
@@ -29,7 +30,9 @@ class Trained(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Frozen(Trained):
-    """Module without any trained parameters."""
+    """Module without any trained parameters, frozen by the code at a place."""
+
+    place: Place
 
 
 _WEIGHTED = WEIGHT_DTYPE_LAYERS | {
@@ -72,7 +75,7 @@ def made_here(call: Call) -> Trained:
 def set_trained(call: Call, module: InstanceValue | LibraryObject, trained: bool | None) -> None:
     """Record that the code froze or unfroze the parameters of a module."""
     here = call.ev.entry_point
-    fact = Trained(here) if trained else Frozen(here) if trained is False else None
+    fact = Trained(here) if trained else Frozen(here, call.place) if trained is False else None
     call.ev.journal.write(module.facts, Trained, fact)
 
 
@@ -80,7 +83,7 @@ def is_trained(call: Call, module: Value | None) -> bool | None:
     """Check whether the parameters of a module are trained; None if the code may have frozen them."""
     known = facts_of(module).known(Trained)
     if known is None or isinstance(known, Frozen):
-        return None if known is None else False
+        return None if known is None or call.ev.state[Gradients].thawed else False
     is_valid = known.entry_point == call.ev.entry_point and not call.ev.state[Gradients].frozen
     return True if is_valid else None
 

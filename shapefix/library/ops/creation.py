@@ -162,7 +162,7 @@ def tensor(call: Call) -> Value:
     return listed(made, data)
 
 
-@function("torch.load", "torch.frombuffer")
+@function("torch.frombuffer")
 def from_outside(call: Call) -> Value:
     return Unknown()
 

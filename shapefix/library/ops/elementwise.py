@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from shapefix.domains.batches import Batches
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
@@ -320,6 +320,7 @@ def change_in_place(call: Call, tensor: TensorValue) -> Value:
         call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
         tensor.clear_sizes()
     elif name == "detach":
+        tensor.cut = GraphCut(CutKind.OPERATION, call.place, call.name, requires_grad(tensor) is True)
         call.ev.journal.write(tensor, "graph", False)
     else:
         seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None

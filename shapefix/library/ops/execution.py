@@ -35,7 +35,7 @@ def variable(call: Call) -> Value:
     if asked is False or not isinstance(given, TensorValue):
         return given
     made = alias_of(given)
-    made.graph = False
+    made.graph, made.cut = False, given.cut
     require_grad(call.ev, made, True if asked is True else None)
     return made
 

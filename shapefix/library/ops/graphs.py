@@ -6,7 +6,7 @@ never requires a gradient is listed here by its name, and tests check all others
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from shapefix.domains.gradients import (
     ENABLE_GRAD,
@@ -20,7 +20,7 @@ from shapefix.interpreter.calls import Call, after_call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
-from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     Constant,
     InstanceValue,
@@ -33,7 +33,9 @@ from shapefix.interpreter.values import (
     Text,
     Unknown,
     Value,
+    facts_of,
 )
+from shapefix.library.nn.training import Frozen, Trained
 from shapefix.library.registry import function
 from shapefix.library.tensors import dtype_of, is_no_dtype
 
@@ -106,6 +108,8 @@ _CUT = frozenset(
     }
 )
 """Results of these never require a gradient."""
+_LEGACY = frozenset({"Tensor", "FloatTensor"})
+"""Constructors with such results, if they get a list; a tensor keeps its graph."""
 _OF_ONE = frozenset(
     {
         "getitem",
@@ -152,11 +156,12 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
     last = call.name.rpartition(".")[2]
     tensors, others = _operands(call, last)
     results = [part for part in results if not any(part is tensor for tensor in tensors)]
-    known = False if last in _CUT else _carried(call, tensors, others, trained)
-    if last in _CUT:
-        tensors = []
+    is_cut = last in _CUT or (last in _LEGACY and isinstance(call.value(0), ListValue))
+    known = False if is_cut else _carried(call, tensors, others, trained)
     for part in results:
-        _note(call.ev, part, known, tensors)
+        _note(call.ev, part, known, () if is_cut else tensors)
+        if requires_grad(part) is False:
+            part.cut = _cut(call, tensors, others, trained)
         if "requires_grad" in call.arguments.keywords:
             asked = call.constant(-1, "requires_grad")
             require_grad(call.ev, part, asked if isinstance(asked, bool) else None)
@@ -165,7 +170,31 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
 after_call(note_graph)
 
 
-def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
+def _cut(call: Call, tensors: list[TensorValue], others: bool, trained: bool | None) -> GraphCut | None:
+    """Find the end of the graph of a result without one: this call, or an earlier one."""
+    state = call.ev.state[Gradients]
+    is_unrecorded = state.recording is False and call.name.rpartition(".")[2] not in _CUT
+    kind = CutKind.UNRECORDED if is_unrecorded else CutKind.OPERATION
+    switch = state.stopped if is_unrecorded else None
+    first = call.value(0)
+    is_list = isinstance(first, (ListValue, TupleValue))
+    known = [trained, *map(requires_grad, tensors)]
+    if True in known:
+        return GraphCut(kind, call.place, call.name, True, is_list, switch)
+    earlier = [tensor.cut for tensor in tensors if tensor.cut is not None]
+    certain = next((cut for cut in earlier if cut.is_known), None)
+    if certain is not None:
+        return certain
+    frozen = facts_of(call.receiver).known(Trained) if trained is False else None
+    if isinstance(frozen, Frozen):
+        return GraphCut(CutKind.FROZEN, call.place, call.name, True, is_list, frozen.place)
+    # A number may be one of a tensor: `torch.tensor(float(loss))`.
+    if None in known or (not earlier and (others or isinstance(first, Number))):
+        return GraphCut(kind, call.place, call.name, False, is_list, switch)
+    return next(iter(earlier), None)
+
+
+def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: Sequence[TensorValue]) -> None:
     if known is not False and ev.state[Gradients].recording is False:
         # A possible operand, or a view of one, keeps its own requires_grad.
         same = part.origin is None or any(
@@ -287,4 +316,5 @@ def set_grad_enabled(call: Call) -> Value:
     after = records_gradients(made, state.recording)
     unsure = call.ev.frame.undecided and after is not state.recording
     state.recording = None if unsure else after
+    state.stopped = call.place
     return made

@@ -44,6 +44,10 @@ def container(call: Call) -> Value:
     items = elements(iterable)
     if kind in ("list", "tuple") and items is not None:
         return ListValue(items) if kind == "list" else TupleValue(items)
+    if kind == "sorted" and items is not None and not call.arguments.keywords:
+        values = [item.value for item in items if isinstance(item, Constant)]
+        if len(values) == len(items) and len({type(value) for value in values} | {str, int}) == 2:
+            return ListValue(tuple(map(Constant, sorted(values))))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
     length = None if "set" in kind else known.length
     return ListValue(None, each(call.ev, iterable), length, known.axes)

@@ -70,7 +70,7 @@ def _integral(value: Value, name: str) -> Value:
     return Unknown()
 
 
-@function("math.sqrt", "numpy.sqrt", "math.isqrt")
+@function("math.sqrt", "math.isqrt")
 def root(call: Call) -> Value:
     """Root of a number; an integer for a known square."""
     value = call.value(0)
@@ -83,7 +83,7 @@ def root(call: Call) -> Value:
     return Unknown() if call.name != "math.sqrt" and size is None else NUMBER
 
 
-function("math.exp", "numpy.exp")(exponential)
+function("math.exp")(exponential)
 
 
 @function("builtins.float", "math.log", "math.log2", "math.pow", "math.cos", "time.time")

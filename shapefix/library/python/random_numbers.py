@@ -1,4 +1,4 @@
-"""Random integers: numbers that differ from call to call, between known bounds."""
+"""Random integers: numbers differing from call to call, between known bounds."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from .call_sites import CallSites
 from .dataset_samples import sample_rows
 from .describe import describe
 from .exceptions import ExceptionRecorder
+from .extra_batches import ExtraBatches
 from .session import Session
 
 _BATCHES_DESCRIBED = 2
@@ -121,6 +122,7 @@ class LoaderIterator:
             raise
         self._session.depth -= 1
         self._session.active_passes += 1
+        self._extra = ExtraBatches(self._session, loader, self._batches, state.id)
 
     def __iter__(self) -> LoaderIterator:
         return self
@@ -148,20 +150,21 @@ class LoaderIterator:
             if self._empty and frames.calls_next(sys._getframe(1)):
                 session.stop("a training step is done, and the script requests more batches")
             raise StopIteration
+        self._extra.done()
         self._state.steps += session.steps - self._steps
-        if self._is_enough():
-            self._sample()
-            session.truncate_loop("a loop over a loader ended early", self._site)
-            self._finish()
-            raise StopIteration
         caller = sys._getframe(1)
+        batches = self._batches
+        if self._is_enough():
+            batches = self._extra.next(caller, trains=session.steps > self._steps)
         self._call_sites.record(caller)
         session.depth += 1
         try:
-            batch = next(self._batches)
+            batch = next(batches)
         except StopIteration:
             session.depth -= 1
             self._sample()
+            if batches is not self._batches and not self._extra.exhausted:
+                session.truncate_loop("a loop over a loader ended early", self._site)
             self._finish()
             raise
         except BaseException as error:
@@ -182,7 +185,7 @@ class LoaderIterator:
                     requested_at=self._site,
                 )
             )
-        return batch
+        return self._extra.handed(batch)
 
     def _begin(self) -> None:
         """Begin a pass, an empty one if the script has already trained with this loader."""

@@ -16,7 +16,7 @@ from .call_sites import CallSites
 from .describe import describe_call, integer_range
 from .exceptions import ExceptionRecorder
 from .session import Session
-from .watchers import loss_targets
+from .watchers import loss_scores, loss_targets
 
 NAMES = (
     "binary_cross_entropy",
@@ -80,8 +80,10 @@ def _watched(
                     grad_enabled=torch.is_grad_enabled(),
                     input=describe_call(args, kwargs),
                     targets=None if session.sizes_only else loss_targets.target_facts(name, args, kwargs),
+                    scores=loss_scores.score_facts(name, args, kwargs, with_values=not session.sizes_only),
                 )
             )
+        session.loss_rows = _samples(args, kwargs)
         session.depth += 1
         try:
             out = original(*args, **kwargs)
@@ -94,6 +96,15 @@ def _watched(
         return out
 
     return loss
+
+
+def _samples(args: Any, kwargs: Any) -> int | None:
+    """The number of samples of a loss with one row of scores for each."""
+    scores, target = [*args[:2], *(kwargs[name] for name in ("input", "target") if name in kwargs)][:2]
+    both = isinstance(scores, torch.Tensor) and isinstance(target, torch.Tensor)
+    if not both or scores.dim() not in (1, 2) or not 0 < target.dim() <= scores.dim():
+        return None
+    return int(scores.shape[0]) if scores.shape[0] == target.shape[0] else None
 
 
 def _signature(name: str, args: Any, kwargs: Any) -> Any:

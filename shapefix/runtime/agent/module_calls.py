@@ -25,6 +25,7 @@ from .construction_sites import ConstructionSites
 from .describe import describe, describe_call, integer_range
 from .exceptions import ExceptionRecorder
 from .repeated_calls import RepeatedCalls
+from .row_trials import RowTrials
 from .session import Session
 from .watchers import signatures
 from .watchers.not_finite import ModuleSums
@@ -54,6 +55,7 @@ class ModuleCalls:
         self._recording = self._wrapped = False
         self._names: dict[int, str] = {}
         self.roots: list[Any] = []
+        self.trials = RowTrials(session, constructions)
         self.sums = ModuleSums()
 
     def install(self) -> None:
@@ -113,6 +115,8 @@ class ModuleCalls:
             if training:
                 self._session.on_phase("loop")
         self._call_sites.returned(call_site)
+        if first and training:
+            self.trials.called(module, args, kwargs, out, time.perf_counter() - start, caller)
         if known is not None and collectives == self._session.collectives:  # the other ranks would wait
             known.record(out, time.perf_counter() - start)
         return out
@@ -141,6 +145,8 @@ class ModuleCalls:
             if number:
                 self._parents.pop()
         if number:
+            if torch.is_grad_enabled():
+                self.trials.ran(module)
             self._call_sites.returned(call_site)
             self._call_sites.forward_returned(module)
             seconds = time.perf_counter() - start

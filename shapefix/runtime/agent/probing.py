@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--ranks", type=float)
     parser.add_argument("--protect")
     parser.add_argument("--module", action="store_true")
+    parser.add_argument("--find-writes", action="store_true")
     parser.add_argument("--cells")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -48,6 +49,8 @@ def main(arguments: list[str]) -> None:
     if options.ranks is not None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
+    # Ranks would have to agree on them, and the forecast compares steps.
+    session.takes_extra_batches = options.ranks is None and options.device != "fake"
     masking.watch_environment(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118
     overlays = [root for root, upper in protection["layers"] if upper]
     session.sink.write(
@@ -114,7 +117,14 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     optimizers.install()
     ViewWatcher(session, modules).install()
     CopyWatcher(session, modules).install()
-    TrainingWatcher(session, exceptions, modules, optimizers, call_sites).install()
+    training = TrainingWatcher(session, exceptions, modules, optimizers, call_sites)
+    training.install()
+    if options.find_writes:
+        from .watchers.inplace_writes import InplaceWrites
+
+        writes = InplaceWrites(session, modules.running)
+        training.before_backward = writes.check
+        writes.install()
     if options.ranks is not None:
         from . import collectives
 

@@ -49,6 +49,9 @@ class Session:
 
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running.
     loop_truncated says that a loop of the script was ended early; later exceptions may come from that.
+    takes_extra_batches says that the script may get batches after the wanted steps; extra_batch is the kind
+    of the running one, extra_batches their number.
+    batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
     called when a part of a training step begins: forward, loop, backward or step, and None after the step.
@@ -63,6 +66,11 @@ class Session:
     collectives: int = 0
     active_passes: int = 0
     evaluated: bool = False
+    takes_extra_batches: bool = False
+    extra_batch: str | None = None
+    extra_batches: int = 0
+    batch_rows: int | None = None
+    loss_rows: int | None = None
     loop_truncated: bool = False
     depth: int = 0
     stopped: str | None = None
@@ -166,9 +174,13 @@ def _peak_cuda() -> tuple[int | None, int | None]:
     return None, None
 
 
+AFTER_STEP = "after step "
+"""How the reason of a stop after the wanted steps begins."""
+
+
 def steps_done(steps: int) -> str:
     """The reason to stop after some training steps."""
-    return "1 training step is done" if steps == 1 else f"{steps} training steps are done"
+    return f"{AFTER_STEP}{steps}"
 
 
 _exit = os._exit

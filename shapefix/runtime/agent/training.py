@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from .exceptions import ExceptionRecorder
 from .module_calls import ModuleCalls
 from .session import Session, steps_done
 from .watchers import not_finite
+from .watchers.loss_graphs import LossGraphs
 from .watchers.operands import ArithmeticWatcher
 from .watchers.optimizer_parameters import OptimizerWatcher
 
@@ -48,6 +50,8 @@ class TrainingWatcher:
         self._arithmetic = ArithmeticWatcher(session)
         self._call_sites = call_sites
         self._steps: dict[int, int] = {}
+        self._graphs = LossGraphs()
+        self.before_backward: Callable[[], None] = lambda: None
 
     def install(self) -> None:
         """Watch from now on."""
@@ -68,6 +72,7 @@ class TrainingWatcher:
             exceptions.flush()
             loss = args[0] if args else kwargs.get("tensors")
             self._backward(loss, frames.site(caller))
+            self.before_backward()
             self._modules.sums.clear()
             call_site = self._call_sites.enter(caller)
             session.depth += 1
@@ -88,6 +93,7 @@ class TrainingWatcher:
     def _backward(self, loss: Any, site: UserPlace | None) -> None:
         session = self._session
         session.backward_calls += 1
+        self._graphs.add(loss)
         if session.backward_calls > _MOST_BACKWARDS and not session.steps:
             session.stop(f"{_MOST_BACKWARDS} backward calls without an optimizer step")
         if session.backward_calls > _WRITTEN or not isinstance(loss, torch.Tensor):
@@ -127,7 +133,8 @@ class TrainingWatcher:
         self._call_sites.enter(sys._getframe(1))
         made = self._steps.get(id(optimizer), 0)
         # A loop with a prefetched batch still makes a step with it, and then ends.
-        if made >= session.wanted_steps + (2 if session.active_passes else 0):
+        ahead = 2 + session.extra_batches if session.active_passes else 0
+        if made >= session.wanted_steps + ahead:
             session.stop(steps_done(made))
         if made == 0 and not _has_closure(args, kwargs):
             self._write_gradients(optimizer)
@@ -142,9 +149,15 @@ class TrainingWatcher:
             self._write_gradients(optimizer)  # the closure computed the gradients
         session.steps += 1
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
-        if session.steps <= _WRITTEN:
-            name = type(optimizer).__name__
-            session.sink.write(OptimizerStepLine(kind="optimizer_step", number=session.steps, optimizer=name))
+        if session.steps <= max(_WRITTEN, session.wanted_steps):
+            session.sink.write(
+                OptimizerStepLine(
+                    kind="optimizer_step",
+                    number=session.steps,
+                    optimizer=type(optimizer).__name__,
+                    extra=session.extra_batch is not None,
+                )
+            )
 
     def _write_gradients(self, optimizer: Any) -> None:
         """Write the gradients at the first step of an optimizer, and its missing parameters."""
@@ -153,6 +166,9 @@ class TrainingWatcher:
         if self._session.backward_calls:
             uncovered = self._optimizers.uncovered(self._modules.roots)
             orphaned = self._optimizers.orphaned(optimizer)
+            unregistered = self._optimizers.unregistered(self._modules.roots, self._graphs.parameters)
+            if unregistered is not None:
+                sink.write(unregistered)
             if uncovered is not None or orphaned is not None:
                 sink.write(
                     OptimizerCoverageLine(
@@ -162,6 +178,16 @@ class TrainingWatcher:
                         created_at=self._optimizers.created_at(optimizer),
                     )
                 )
+
+        self._modules.trials.run(
+            [
+                each
+                for group in optimizer.param_groups
+                for each in group["params"]
+                if each.grad is None and each.requires_grad
+            ],
+            self._graphs,
+        )
 
     def _gradients(self, optimizer: Any) -> GradientsLine:
         """The parameters of an optimizer with and without a gradient at its first step."""

@@ -11,13 +11,15 @@ from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fi
 from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
 from shapefix.runtime.findings.silent import silent_faults
-from shapefix.runtime.observations import Observations, RaisedException
+from shapefix.runtime.observations import Observations, RaisedException, span
 from shapefix.runtime.protocol import LoopTruncatedLine, WriteProtectionLine
+from shapefix.runtime.report.formatting import extra_batch_text
 
 CRASH = "crash"
 """The code of exceptions that no rule describes."""
 
 ENDED_EARLY = "the probe ended loops early"
+SKIPPED = "the probe skipped the batches before the last one of the loader"
 REFUSED_WRITE = "the probe does not allow this write (`shapefix help probe`)"
 
 _REFUSAL = "the probe cannot redirect this write"
@@ -49,7 +51,8 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
     truncated = observed.first(LoopTruncatedLine) is not None
     refused = next((each for each in exceptions if may_be_refused_write(each, observed)), None)
     early_stop = next((each for each in exceptions if truncated and may_be_early_stop(each)), None)
-    early_stop_artifact = refused or early_stop
+    skipped = next((each for each in exceptions if may_be_skipped_batches(each)), None)
+    early_stop_artifact = refused or early_stop or skipped
     known: dict[tuple[str, Span | None, str], Diagnostic] = {}
     for failure in exceptions:
         if failure is early_stop_artifact:
@@ -64,7 +67,7 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
         (each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO
     }
     notes = tuple(each for each in silent if each.severity is Severity.INFO)
-    cause = REFUSED_WRITE if refused is not None else ENDED_EARLY
+    cause = REFUSED_WRITE if refused is not None else ENDED_EARLY if early_stop is not None else SKIPPED
     return ProbeFindings(tuple(known.values()), early_stop_artifact, notes, cause)
 
 
@@ -83,21 +86,33 @@ def may_be_early_stop(failure: RaisedException) -> bool:
     return failure.origin == "script" and failure.ended_script and failure.type in _EARLY_STOP
 
 
+def may_be_skipped_batches(failure: RaisedException) -> bool:
+    """Whether an exception may come from a wrong count of batches, such as an index of rows.
+
+    The rows of the batch itself matter to a view, and to the model.
+    """
+    extra = failure.extra_batch
+    if extra is None or not extra["skipped"] or failure.origin not in ("script", "loss"):
+        return False
+    return "invalid for input of size" not in failure.message
+
+
 def exception_diagnostic(failure: RaisedException, observed: Observations) -> Diagnostic | None:
     """The finding for an exception, with its own message if no rule describes it."""
     if not failure.stack:
         return None
     explained = explanation(failure, observed)
-    rules, swallowed = names_and_severities(), _swallowed(failure)
+    rules, swallowed = names_and_severities(), (*_extra_batch(failure, observed), *_swallowed(failure))
+    when = f"; in {extra_batch_text(failure.extra_batch)}" if failure.extra_batch else ""
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
         return Diagnostic(
-            CRASH, failure.type, severity, _full_message(failure), failure.stack[0],
+            CRASH, failure.type, severity, _full_message(failure).rstrip(".") + when, failure.stack[0],
             with_failure((*measurements(failure), *swallowed), failure.stack[0]),
         )  # fmt: skip
     name, severity = rules[explained.code]
     return Diagnostic(
-        explained.code, name, severity, explained.message, explained.span,
+        explained.code, name, severity, explained.message + when, explained.span,
         with_failure((*explained.evidence, *swallowed), explained.span), explained.condition,
     )  # fmt: skip
 
@@ -114,6 +129,18 @@ def _relevant(observed: Observations) -> Iterator[RaisedException]:
         # A library may raise and catch exceptions as a normal way to test something.
         if failure.handler is not None or failure.origin == "rows" or last:
             yield failure
+
+
+def _extra_batch(failure: RaisedException, observed: Observations) -> tuple[Evidence, ...]:
+    """The loader of the extra batch of an exception."""
+    extra = failure.extra_batch
+    if extra is None or extra["which"] == "next":
+        return ()
+    loader = observed.loaders.get(extra["loader"])
+    at = None if loader is None else span(loader["created_at"])
+    if at is None:
+        return ()
+    return (Evidence(at, f"the loader of {extra_batch_text(extra)}; `drop_last=True` skips it"),)
 
 
 def _swallowed(failure: RaisedException) -> tuple[Evidence, ...]:

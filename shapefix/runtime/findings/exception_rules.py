@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from shapefix.runtime.findings import missing_loss, ragged_rows
+from shapefix.runtime.findings.error_catalog import rule_of_failure
 from shapefix.runtime.findings.exception_report import (
     Explanation,
     call_text,
@@ -30,7 +31,10 @@ def explanation(failure: RaisedException, observed: Observations) -> Explanation
             found = explain(failure, observed)
             if found is not None:
                 return found
-    return None
+    code = rule_of_failure(failure)
+    if code is None:
+        return None
+    return Explanation(code, exception_text(failure), failure.stack[0], measurements(failure))
 
 
 def _on(pattern: str) -> Callable[[Explain], Explain]:
@@ -133,7 +137,8 @@ _on_operands(
     r"Expected all tensors to be on the same device|should be either on .* or on the same device", "SF602"
 )
 _on_operands(r"does not have a padding token", "SF305")
-_on_operands(r"element 0 of tensors does not require grad", "SF803")
+_on_operands(r"element 0 of tensors does not require grad", "SF904")
+_on_operands(r"Can't call numpy\(\) on Tensor that requires grad", "SF905")
 
 
 @_on(r"input batch_size|[Tt]arget size|target expected|Expected target size|out of bounds|1D target")

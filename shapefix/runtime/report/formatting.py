@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.diagnostics import Span
-from shapefix.runtime.protocol import BackwardLine, CallArguments, DescribedValue, GradientsLine
+from shapefix.runtime.protocol import (
+    BackwardLine,
+    CallArguments,
+    DescribedValue,
+    ExtraBatchLine,
+    GradientsLine,
+)
 
 Line = list[tuple[str, str]]
 """One row of a report: parts of its text, each with the name of its style."""
@@ -127,3 +133,11 @@ def _is_shown(value: DescribedValue) -> bool:
 
 def _tuple(numbers: list[int]) -> str:
     return f"({', '.join(map(str, numbers))}{',' if len(numbers) == 1 else ''})"
+
+
+def extra_batch_text(line: ExtraBatchLine) -> str:
+    """A batch after the wanted steps, and the rows of a shorter one."""
+    if line["which"] == "next":
+        return "the second batch"
+    usual = f" instead of {line['usual_rows']}" if line["usual_rows"] is not None else ""
+    return "the last batch" + (f" ({counted(line['rows'], 'row')}{usual})" if line["rows"] else "")

@@ -13,6 +13,7 @@ import shapefix
 from shapefix.diagnostics import Span
 from shapefix.report.json import encodable, finding_entry, place
 from shapefix.report.view import View
+from shapefix.report.view import json_text as escaped
 from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast, StepPeak, accumulation
 from shapefix.runtime.observations import Observations, ObservedModule, RaisedException, span
@@ -70,7 +71,7 @@ def document(
 def json_text(document: Document) -> str:
     """A document as JSON, with each short part on one row."""
     whole = _rows(document, 0, ascii_only=False)
-    return (whole if encodable(whole) else _rows(document, 0, ascii_only=True)) + "\n"
+    return escaped(whole if encodable(whole) else _rows(document, 0, ascii_only=True)) + "\n"
 
 
 def _rows(part: object, depth: int, ascii_only: bool) -> str:
@@ -177,7 +178,8 @@ class _Writer:
         return {
             "how": end_reason(run),
             "text": ending(run, self._view.relative),
-            "worked": run.complete,
+            "worked": run.complete and not run.cut_short,
+            "cut_short": run.cut_short,
             "at": None if end is None else self._at(end["site"]),
             "process_code": run.process.code,
             "seconds": round(run.process.seconds, 3),

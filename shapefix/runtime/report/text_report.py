@@ -6,10 +6,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from shapefix.runtime.agent.session import AFTER_STEP
 from shapefix.runtime.observations import Observations, ObservedModule, span
 from shapefix.runtime.protocol import (
     BackwardLine,
+    ExtraBatchLine,
     GradientsLine,
+    LoopTruncatedLine,
     ProcessesRequestedLine,
     SkippedMagicLine,
     StartLine,
@@ -24,6 +27,7 @@ from shapefix.runtime.report.formatting import (
     byte_size,
     counted,
     duration,
+    extra_batch_text,
     gradient_count,
     listed,
     loss_value,
@@ -144,12 +148,24 @@ def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Li
         yield [("gradients", "name"), (f" for {gradient_count(line)} ({line['optimizer']})", "code")]
         for what, names in lacking_gradients(line):
             yield [(f"  {what}: {listed(names)}", "warning")]
+    for place, text in extra_batches(observed, show):
+        yield [("more batches", "name"), (f"{f' of the loader at {place}' if place else ''}: {text}", "code")]
     end = observed.end
     if end is not None and end["peak_cuda"]:
         reserved = f", {byte_size(end['reserved_cuda'])} reserved" if end["reserved_cuda"] else ""
         yield [("peak memory", "name"), (f": {byte_size(end['peak_cuda'])} on the GPU{reserved}", "code")]
     elif end is not None and end["peak_process"]:
         yield [("peak memory", "name"), (f": {byte_size(end['peak_process'])} (whole process)", "code")]
+
+
+def extra_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str, str]]:
+    """The batches after the wanted steps: the place of their loader, and a text."""
+    by_loader: dict[int, list[str]] = {}
+    for line in observed.of(ExtraBatchLine):
+        by_loader.setdefault(line["loader"], []).append(extra_batch_text(line))
+    for number, texts in by_loader.items():
+        loader = observed.loaders.get(number)
+        yield place_text(None if loader is None else span(loader["created_at"]), show), ", ".join(texts)
 
 
 def lacking_gradients(line: GradientsLine) -> Iterator[tuple[str, list[str]]]:
@@ -259,8 +275,17 @@ def ending(run: ProbeRun, show: ShowPath) -> str:
         case "stopped":
             stop = observed.first(StopLine)
             forced = " (by force: the script catches all exceptions)" if end["forced"] else ""
-            return f"stopped by the probe{forced}: {stop['reason'] if stop else progress}"
+            reason = stop["reason"] if stop else progress
+            when = reason if reason.startswith(AFTER_STEP) else f"by the probe: {reason}"
+            return f"stopped{forced} {when}; later code did not run"
         case "finished":
+            truncated = observed.first(LoopTruncatedLine)
+            if truncated is not None:
+                where = place_text(span(truncated["site"]), show)
+                at_loop = f" at {where}" if where else ""
+                return (
+                    f"reached the last line, but {truncated['reason']}{at_loop}; later iterations did not run"
+                )
             return "the script finished" if run.complete else f"the script finished, {progress}"
         case "uncaught":
             return f"uncaught exception, {progress}"

@@ -88,7 +88,7 @@ class Lengths:
 
 
 def _ragged_symbols(size: Size) -> list[PerItemSize]:
-    """Symbols that make a size differ from row to row; a random number may cancel out of it."""
+    """Symbols of a size differing from row to row; a random number may cancel out of it."""
     ragged = [symbol for symbol in every_symbol(size) if isinstance(symbol, PerItemSize)]
     if any(isinstance(symbol, DrawnNumber) for symbol in ragged) and provably_ragged(size) is None:
         return []

@@ -11,7 +11,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...protocol import OrphanedParameters, UncoveredParameter, UncoveredParameters, UserPlace
+from ...protocol import (
+    OrphanedParameters,
+    UncoveredParameter,
+    UncoveredParameters,
+    UnregisteredParametersLine,
+    UserPlace,
+)
 from .. import frames
 from ..construction_sites import ConstructionSites
 from ..describe import describe
@@ -91,6 +97,47 @@ class OptimizerWatcher:
             optimizers=[place for place, _ in self._created.values() if place is not None],
         )
 
+    def unregistered(self, roots: list[Any], parameters: dict[int, Any]) -> UnregisteredParametersLine | None:
+        """The parameters of losses without a model and without an optimizer, if any."""
+        known = {id(each) for each in self.parameters()}
+        covered_numel = sum({id(each): each.numel() for each in self.parameters()}.values())
+        registered = {id(each) for root in roots for each in root.parameters()}
+        lacking = {
+            key: each
+            for key, each in parameters.items()
+            if key not in known and key not in registered and each.requires_grad and each.grad is not None
+        }
+        if not lacking or not known:
+            return None
+        found: dict[int, UncoveredParameter] = {}
+        owners: list[Any] = []
+        for module in _living_modules():
+            for name, each in module._parameters.items():
+                if id(each) in lacking and id(each) not in found:
+                    owners.append(module)
+                    found[id(each)] = UncoveredParameter(
+                        name=f"{type(module).__name__}.{name}",
+                        numel=each.numel(),
+                        late=False,
+                        pretrained=self._has_loaded_weights(module),
+                        constructed_at=self._constructions.site_of(module),
+                    )
+        holder, holder_type = _holder(roots, [*owners, *lacking.values()])
+        return UnregisteredParametersLine(
+            kind="unregistered_parameters",
+            parameters=list(found.values())[:_NAMES],
+            count=len(lacking),
+            numel=sum(each.numel() for each in lacking.values()),
+            covered_numel=covered_numel,
+            holder=holder,
+            holder_type=holder_type,
+            optimizers=[place for place, _ in self._created.values() if place is not None],
+        )
+
+    def _has_loaded_weights(self, module: Any) -> bool:
+        known = self._loaded.get(id(module))
+        return (known is not None and known() is module) or _pretrained(module)
+
     def orphaned(self, optimizer: Any) -> OrphanedParameters | None:
         """The parameters of an optimizer without a gradient and in no living module, if any."""
         lacking = {
@@ -113,13 +160,32 @@ class OptimizerWatcher:
         for root in roots:
             loaded: set[int] = set()
             for module in root.modules():
-                known = self._loaded.get(id(module))
-                if (known is not None and known() is module) or _pretrained(module):
+                if self._has_loaded_weights(module):
                     loaded.update(map(id, module.modules()))
             for prefix, module in root.named_modules():
                 for name, parameter in module.named_parameters(recurse=False):
                     full = f"{prefix}.{name}" if prefix else name
                     yield full, module, parameter, id(module) in loaded
+
+
+def _holder(roots: list[Any], parts: list[Any]) -> tuple[str | None, str | None]:
+    """The attribute of a module with the parts in a list, a dictionary or a tuple, and its type."""
+    wanted = {id(each) for each in parts}
+    for root in roots:
+        for module in root.modules():
+            for name, value in vars(module).items():
+                inner = value.values() if isinstance(value, dict) else value
+                is_own = isinstance(value, (list, tuple)) or (isinstance(value, dict) and name[:1] != "_")
+                if is_own and any(_is_among(each, wanted) for each in inner):
+                    return f"{type(module).__name__}.{name}", type(value).__name__
+    return None, None
+
+
+def _is_among(value: Any, wanted: set[int]) -> bool:
+    """Whether a value is one of the wanted objects, or a module around one."""
+    if id(value) in wanted:
+        return True
+    return isinstance(value, nn.Module) and any(id(each) in wanted for each in value.modules())
 
 
 def _living_modules() -> Iterator[Any]:

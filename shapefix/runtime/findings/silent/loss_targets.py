@@ -10,7 +10,10 @@ from shapefix.runtime.observations import Observations, span
 from shapefix.runtime.protocol import DescribedValue, LossCallLine
 from shapefix.runtime.report.formatting import dtype_and_size
 
-_BROADCAST = ("huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss")
+_BROADCAST = (
+    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "mse_loss",
+    "multilabel_soft_margin_loss", "poisson_nll_loss", "smooth_l1_loss",
+)  # fmt: skip
 _OF_CLASSES = ("cross_entropy", "nll_loss")
 _OF_PROBABILITIES = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 
@@ -18,10 +21,10 @@ _OF_PROBABILITIES = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 @silent_fault
 def _losses(observed: Observations) -> Iterator[RuntimeFinding]:
     for line in observed.of(LossCallLine):
-        operands, at = _operands(line), span(line["called_at"])
-        if operands is None or at is None:
+        given, at = operands(line), span(line["called_at"])
+        if given is None or at is None:
             continue
-        prediction, target = operands
+        prediction, target = given
         gets = f"`{line['name']}` gets {dtype_and_size(prediction)} and {dtype_and_size(target)}"
         for name, fault in _FAULTS.items():
             message = fault(line, prediction, target)
@@ -30,7 +33,8 @@ def _losses(observed: Observations) -> Iterator[RuntimeFinding]:
                 yield RuntimeFinding(name, message, at, (Evidence(at, gets + pairs),))
 
 
-def _operands(line: LossCallLine) -> tuple[DescribedValue, DescribedValue] | None:
+def operands(line: LossCallLine) -> tuple[DescribedValue, DescribedValue] | None:
+    """The prediction and the target of a loss, if both are tensors."""
     args, kwargs = line["input"]["args"], line["input"]["kwargs"]
     prediction = args[0] if args else kwargs.get("input")
     target = args[1] if len(args) > 1 else kwargs.get("target")

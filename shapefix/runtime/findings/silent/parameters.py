@@ -12,6 +12,7 @@ from shapefix.runtime.protocol import (
     OrphanedParameters,
     UncoveredParameter,
     UncoveredParameters,
+    UnregisteredParametersLine,
 )
 from shapefix.runtime.report.formatting import value_text
 
@@ -26,6 +27,26 @@ def _coverage(observed: Observations) -> Iterator[RuntimeFinding]:
             yield _orphaned(orphaned, uncovered, created_at)
         elif uncovered is not None:
             yield from _uncovered(uncovered)
+
+
+@silent_fault
+def _unregistered(observed: Observations) -> Iterator[RuntimeFinding]:
+    for line in observed.of(UnregisteredParametersLine):
+        own = [each for each in line["parameters"] if not each["pretrained"]]
+        places = [each for each in map(span, line["optimizers"]) if each is not None]
+        if not places or (line["parameters"] and not own):
+            continue
+        holder = f"{line['holder_type']} `{line['holder']}`"
+        held_by = f", such as those in the {holder}," if line["holder"] else ""
+        what = _number(line["count"]) + held_by
+        are, them = ("is", "it") if line["count"] == 1 else ("are", "them")
+        constructed = tuple(_constructed(own))
+        yield RuntimeFinding(
+            "unregistered-parameters",
+            f"{what} {are} not registered in a model, and no optimizer has {them}: never trained",
+            constructed[0].span if constructed else places[0],
+            (*constructed, *(Evidence(each, "optimizer created here") for each in places)),
+        )
 
 
 def _orphaned(

@@ -148,7 +148,9 @@ def _verdict(run: ProbeRun, found: ProbeFindings) -> tuple[str, str]:
         return "error", counted(counts[Severity.ERROR], "error")
     if found.diagnostics:
         return "warning", counted(len(found.diagnostics), "finding")
-    return ("works", "nothing found") if run.complete else ("warning", "incomplete")
+    if not run.complete:
+        return "warning", "incomplete"
+    return "works", "nothing found in the part that ran" if run.cut_short else "nothing found"
 
 
 def _facts(run: ProbeRun, found: ProbeFindings) -> Iterator[tuple[str, str]]:

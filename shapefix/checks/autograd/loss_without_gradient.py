@@ -1,0 +1,169 @@
+"""SF904: backward of a tensor without a graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.event_order import after, receiver_code
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.training import Backward, OptimizerStepped, TrainingEvent
+from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue
+from shapefix.tensors.ops import Op
+
+_ERROR = ExpectedError(
+    "RuntimeError", "element 0 of tensors does not require grad and does not have a grad_fn"
+)
+_CREATING = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
+_COPYING = frozenset({"tensor", "as_tensor", "from_numpy", "new_tensor", "asarray", "FloatTensor"})
+_DETACHING = frozenset({"detach", "detach_", "data"})
+_TO_INTEGERS = frozenset({"long", "int", "short", "char", "byte", "bool", "to", "type", "type_as"})
+_WITH_INDICES = frozenset({"max", "min", "topk", "sort", "kthvalue", "median", "mode", "cummax", "cummin"})
+"""Functions with values and indices as results; the values keep their graph."""
+
+
+@rule("SF904", on=Backward)
+def loss_without_gradient(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    loss = event.loss
+    if not isinstance(loss, TensorValue) or loss.origin is None:
+        return
+    if not (event.leaf or event.requires is False):
+        return
+    if event.leaf and not any(_shares_loop(event, step) for step in after(event, context, OptimizerStepped)):
+        return
+    named = abbreviate(receiver_code(event.place)) or abbreviate(event.place.code)
+    made, cut = loss.origin.place, loss.cut
+    if loss.origin.op in _CREATING and _is_assigned_between(named, made, event.place):
+        return
+    module = event.place.module
+    reason = "none of its inputs requires a gradient" if cut is None else _reason(cut, module)
+    hidden = "; `requires_grad` hides the error: no weight gets a gradient" if event.leaf else ""
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{named}` has no graph: {reason}{hidden}",
+        error=None if event.leaf else _ERROR,
+        evidence=[
+            *call_trace(event),
+            *_steps(cut, made),
+            Evidence(event.place.span, f"backward of `{named}` reaches no weight", Role.FAILURE),
+        ],
+        fixes=() if cut is None else (_fix(cut),),
+    )
+
+
+def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
+    """Whether two events are in the same innermost loop, or both in one function outside of any."""
+    loops = [each.loop for each in one.loops], [each.loop for each in other.loops]
+    return loops[0][-1:] == loops[1][-1:] and (bool(one.loops) or one.calls == other.calls)
+
+
+def _is_assigned_between(name: str, first: Place, last: Place) -> bool:
+    """Whether the lines between two places assign the name again, or add to it."""
+    if first.module is not last.module:
+        return True
+    rows = first.module.text.split("\n")[first.span.end_row : last.span.row - 1]
+    assigns = re.compile(rf"\s*{re.escape(name)}\s*[-+*/]?=(?!=)")
+    return any(assigns.match(row) for row in rows)
+
+
+def _reason(cut: GraphCut, seen_from: Module) -> str:
+    code, line = _code(cut), rewrites.line_of(cut.place, seen_from)
+    last = cut.operation.rpartition(".")[2]
+    if cut.kind is CutKind.FROZEN:
+        return f"the parameters of `{code}` ({line}) are frozen"
+    if cut.kind is CutKind.UNRECORDED:
+        switch = "without recording gradients"
+        if cut.switch is not None:
+            switch = f"under `{abbreviate(cut.switch.code)}`"
+        return f"`{code}` ({line}) runs {switch}"
+    if last in _DETACHING:
+        return f"`{code}` ({line}) detaches it"
+    if last in _COPYING:
+        return f"`{code}` ({line}) copies values without their graph"
+    if last in _TO_INTEGERS:
+        return f"`{code}` ({line}) converts to integers, which have no gradient"
+    indices = "the indices of " if last in _WITH_INDICES else ""
+    return f"{indices}`{code}` ({line}) {'have' if indices else 'has'} no gradient"
+
+
+def _code(cut: GraphCut) -> str:
+    """Return the code of the operation, without parentheses around it."""
+    code, node = cut.place.code, cut.place.node
+    is_wrapped = isinstance(node, (cst.Comparison, cst.BinaryOperation)) and len(node.lpar) == 1
+    return abbreviate(code[1:-1] if is_wrapped and code.startswith("(") else code)
+
+
+def _steps(cut: GraphCut | None, made: Place) -> Iterator[Evidence]:
+    if cut is not None and cut.switch is not None:
+        what = "frozen here" if cut.kind is CutKind.FROZEN else "torch records no gradients from here on"
+        yield Evidence(cut.switch.span, what, Role.HISTORY)
+    if cut is not None:
+        yield Evidence(cut.place.span, "the result has no graph", Role.CAUSE, "no graph from here on")
+    if cut is None or made.node is not cut.place.node:
+        yield Evidence(made.span, "computed here")
+
+
+def _fix(cut: GraphCut) -> Fix:
+    last = cut.operation.rpartition(".")[2]
+    if cut.kind is CutKind.FROZEN:
+        return Fix(Applicability.DISPLAY, "leave the trained parameters unfrozen", ())
+    if cut.kind is CutKind.UNRECORDED:
+        return Fix(Applicability.DISPLAY, "compute it while torch records gradients", ())
+    if last in _DETACHING:
+        return rewrites.unsafe_or_advice("keep the graph: do not detach", _without_detach(cut.place))
+    if last in _COPYING:
+        message = "keep the tensor instead of a copy of its values"
+        return rewrites.unsafe_or_advice(message, _without_copy(cut))
+    return Fix(Applicability.DISPLAY, f"compute the loss from the values before `{_code(cut)}`", ())
+
+
+def _without_detach(place: Place) -> Edit | None:
+    """Return the edit to remove `.detach()` or `.data`."""
+    node, module = place.node, place.module
+    attribute = node.func if isinstance(node, cst.Call) else node
+    if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in ("detach", "data"):
+        return None
+    return Edit(module.span(attribute.value).end().to(module.span(node).end()), "")
+
+
+def _without_copy(cut: GraphCut) -> Edit | None:
+    """Return the edit to `x` for `torch.tensor(x)`, and to `torch.stack(xs)` for a list of tensors."""
+    node, module = cut.place.node, cut.place.module
+    if not isinstance(node, cst.Call) or not cut.operation.endswith(".tensor") or not node.args:
+        return None
+    given, *others = node.args
+    if given.star or given.keyword is not None:
+        return None
+    if any(each.keyword is None or each.keyword.value != "requires_grad" for each in others):
+        return None
+    number = _number_of(given.value)
+    if number is not None:
+        return Edit(module.span(node), module.code(number))
+    if not cut.is_known:
+        return None
+    code = module.code(given.value)
+    if cut.is_list:
+        return Edit(module.span(node), f"{dotted_name(node.func).removesuffix('tensor')}stack({code})")
+    is_plain = isinstance(given.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+    return Edit(module.span(node), code if is_plain else f"({code})")
+
+
+def _number_of(value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Return `x` of `x.item()` and of `float(x)`."""
+    if not isinstance(value, cst.Call):
+        return None
+    if isinstance(value.func, cst.Attribute):
+        is_item = value.func.attr.value == "item" and not value.args
+        is_plain = isinstance(value.func.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+        return value.func.value if is_item and is_plain else None
+    is_float = isinstance(value.func, cst.Name) and value.func.value == "float" and len(value.args) == 1
+    given = value.args[0].value if is_float else None
+    return given if isinstance(given, (cst.Name, cst.Attribute, cst.Call)) else None

@@ -1,0 +1,76 @@
+"""Checkpoints: files written with `torch.save` and read again by the same program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import Unknown, Value
+from shapefix.tensors.polynomials import Size
+
+Sizes = Mapping[str, tuple[Size, ...]]
+"""Sizes of the known parameters of a module, by their names in its state."""
+
+
+class StateDict(Unknown):
+    """Result of `module.state_dict()`, perhaps saved to a file and loaded.
+
+    wrapper is the class around the module with a prefix for all names, empty without one.
+    """
+
+    __slots__ = ("module", "place", "sizes", "wrapper")
+
+    def __init__(self, module: Value, wrapper: str, sizes: Sizes, place: Place) -> None:
+        super().__init__("state_dict")
+        self.module = module
+        self.wrapper = wrapper
+        self.sizes = sizes
+        self.place = place
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Saved:
+    """Value written to a file, and the call of `torch.save`."""
+
+    value: Value
+    place: Place
+
+
+@dataclass(eq=False, slots=True)
+class Checkpoints:
+    """Files written by this run, by their names; None for one with several contents."""
+
+    files: dict[str, Saved | None] = field(default_factory=dict)
+    loaded: dict[cst.CSTNode, Saved] = field(default_factory=dict)
+    """Contents of the file that a call of `torch.load` reads."""
+    compiled: set[cst.CSTNode] = field(default_factory=set)
+    """Calls of `torch.compile` for modules."""
+    is_trusting: bool = False
+    """Whether the code allows further classes in files: `torch.serialization.add_safe_globals`."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StateLoaded(Event):
+    """`module.load_state_dict(state)` of a state of known origin.
+
+    wrapper and sizes are those of the module, as in StateDict.
+    """
+
+    state: StateDict
+    wrapper: str
+    sizes: Sizes
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ObjectsLoaded(Event):
+    """`torch.load` of a file with objects of other classes than tensors, by its default settings.
+
+    what names one of them, saved is the call that wrote it.
+    """
+
+    what: str
+    saved: Place

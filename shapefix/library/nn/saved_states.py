@@ -1,0 +1,192 @@
+"""State dictionaries of modules, and files with them: `torch.save`, `torch.load`, `load_state_dict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.domains.checkpoints import Checkpoints, ObjectsLoaded, Saved, StateDict, StateLoaded
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, elements
+from shapefix.interpreter.modules import Module, children
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    InstanceValue,
+    LibraryObject,
+    Unknown,
+    Value,
+    as_size,
+)
+from shapefix.library.nn.module import DISTRIBUTED, MODULE
+from shapefix.library.numpy_arrays import ARRAY
+from shapefix.library.registry import derives, function, method
+from shapefix.tensors.polynomials import Size
+
+COMPILED = "_orig_mod"
+WRAPPED = "module"
+_DEEPEST = 6
+_SIZED = {
+    "torch.nn.Linear": ("out_features", "in_features"),
+    "torch.nn.Embedding": ("num_embeddings", "embedding_dim"),
+    "torch.nn.Conv1d": ("out_channels",),
+    "torch.nn.Conv2d": ("out_channels",),
+    "torch.nn.Conv3d": ("out_channels",),
+    "torch.nn.BatchNorm1d": ("num_features",),
+    "torch.nn.BatchNorm2d": ("num_features",),
+}
+"""Settings of layers with the first sizes of their weight."""
+
+
+def sizes_of(module: Value | None, prefix: str = "", depth: int = 0) -> dict[str, tuple[Size, ...]]:
+    """First sizes of the weights of a module by name, of layers with certain names."""
+    found: dict[str, tuple[Size, ...]] = {}
+    if depth > _DEEPEST or not isinstance(module, (InstanceValue, LibraryObject)):
+        return found
+    if isinstance(module, LibraryObject) and module.kind in _SIZED and "weight" not in module.fields:
+        sizes = [as_size(module.fields.get(name)) for name in _SIZED[module.kind]]
+        if None not in sizes:
+            found[f"{prefix}weight"] = tuple(size for size in sizes if size is not None)
+    for name, child in _named_children(module):
+        found.update(sizes_of(child, f"{prefix}{name}.", depth + 1))
+    return found
+
+
+def _named_children(module: InstanceValue | LibraryObject) -> Iterator[tuple[str, Value]]:
+    if isinstance(module, LibraryObject):
+        inner = module.fields.get("_modules")
+        if (
+            module.kind == "torch.nn.Sequential"
+            and isinstance(inner, ListValue)
+            and "_names" not in module.fields
+        ):
+            yield from ((str(number), child) for number, child in enumerate(elements(inner) or ()))
+        return
+    for name, child in module.fields.items():
+        if isinstance(name, str) and _is_module(child):
+            yield name, child
+
+
+def _is_module(value: Value | None) -> bool:
+    if isinstance(value, LibraryObject):
+        return derives(value.kind, MODULE)
+    return isinstance(value, InstanceValue)
+
+
+def _wrapper(call: Call, module: Value | None) -> str:
+    """Prefix of the names in the state of a module: that of a wrapper around it."""
+    if isinstance(module, LibraryObject) and module.kind == DISTRIBUTED:
+        return WRAPPED
+    return COMPILED if _is_compiled(call) else ""
+
+
+def _is_compiled(call: Call) -> bool:
+    """Check for a method of a variable last assigned by `torch.compile`."""
+    node = call.place.node
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    subject = node.func.value
+    if not isinstance(subject, cst.Name):
+        return False
+    scope = call.ev.frame.function or call.place.module.tree
+    last: cst.BaseExpression | None = None
+    for each in _before(scope, node, call.place.module):
+        if isinstance(each, cst.Assign) and any(
+            _is_name(target.target, subject.value) for target in each.targets
+        ):
+            last = each.value
+    return last in call.ev.state[Checkpoints].compiled
+
+
+def _is_name(node: cst.CSTNode, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
+
+
+def _before(scope: cst.CSTNode, end: cst.CSTNode, module: Module) -> Iterator[cst.CSTNode]:
+    """Iterate over the nodes of a function in their order, up to one of them."""
+    waiting = [scope]
+    while waiting:
+        node = waiting.pop()
+        if node is end:
+            return
+        if node is not scope and isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            continue
+        yield node
+        waiting.extend(reversed(list(children(node))))
+
+
+@method(MODULE, "state_dict")
+def state_dict(call: Call) -> Value:
+    module = call.receiver
+    if module is None or call.arguments.positional or call.arguments.keywords or not _is_module(module):
+        return Unknown("state_dict")
+    return StateDict(module, _wrapper(call, module), sizes_of(_inner(module)), call.place)
+
+
+def _inner(module: Value) -> Value | None:
+    """Module in a wrapper, or the module itself."""
+    is_wrapper = isinstance(module, LibraryObject) and module.kind == DISTRIBUTED
+    return module.fields.get("module") if is_wrapper and isinstance(module, LibraryObject) else module
+
+
+def note_loaded(call: Call) -> None:
+    """Report a state loaded into a module."""
+    state, module = call.value(0, "state_dict"), call.receiver
+    if isinstance(state, StateDict) and module is not None and _is_module(module):
+        sizes = sizes_of(_inner(module))
+        call.ev.emit(StateLoaded(call.place, call.ev.calls, state, _wrapper(call, module), sizes))
+
+
+@function("torch.save")
+def save(call: Call) -> Value:
+    value, path = call.value(0, "obj"), call.value(1, "f")
+    files = call.ev.state[Checkpoints].files
+    if isinstance(path, Constant) and isinstance(path.value, str) and value is not None:
+        before = files.get(path.value)
+        again = before is not None and before.place.node is call.place.node
+        files[path.value] = Saved(value, call.place) if path.value not in files or again else None
+    return NONE
+
+
+@function("torch.load")
+def load(call: Call) -> Value:
+    """Contents of a file, if the program has written it."""
+    path = call.value(0, "f")
+    checkpoints = call.ev.state[Checkpoints]
+    saved = checkpoints.files.get(path.value) if isinstance(path, Constant) else None
+    if saved is None:
+        return Unknown()
+    what = _object_in(saved.value)
+    settings = {"weights_only", "pickle_module"} & call.arguments.keywords.keys()
+    is_plain = not settings and len(call.arguments.positional) < 3 and not call.arguments.open
+    if what and is_plain and not checkpoints.is_trusting:
+        call.ev.emit(ObjectsLoaded(call.place, call.ev.calls, what, saved.place))
+    if isinstance(saved.value, StateDict):
+        return saved.value
+    if isinstance(saved.value, DictValue):
+        kept: dict[object, Value] = {
+            key: value for key, value in saved.value.fields.items() if isinstance(value, StateDict)
+        }
+        return DictValue(kept, closed=False) if kept else Unknown()
+    return Unknown()
+
+
+def _object_in(value: Value) -> str:
+    """Class of an object not allowed in a file of weights; empty without one."""
+    if isinstance(value, DictValue):
+        return next(filter(None, map(_object_in, value.fields.values())), "")
+    if isinstance(value, InstanceValue):
+        return value.cls.name
+    if isinstance(value, LibraryObject):
+        if value.kind in (ARRAY, "argparse.Namespace"):
+            return value.kind
+        if derives(value.kind, MODULE):
+            return value.kind
+    return ""
+
+
+@function("torch.serialization.add_safe_globals", "torch.serialization.safe_globals")
+def trust(call: Call) -> Value:
+    call.ev.state[Checkpoints].is_trusting = True
+    return Unknown()

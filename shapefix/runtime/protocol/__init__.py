@@ -1,0 +1,211 @@
+"""The agent's lines for the probe: JSON objects, one per line, each with its `kind`.
+
+Both sides import this package: the agent as `shapefix_probe.protocol` in the user's process. It imports the
+standard library only, and works with Python 3.10. A new kind of line is a class in the module of its subject,
+and a member of Line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar, get_args, get_type_hints
+
+from .data import BatchLine, Collator, ExtraBatchDoneLine, ExtraBatchLine, LoaderLine, SampledRowsLine
+from .exceptions import (
+    ExceptionCause,
+    ExceptionDetails,
+    ExceptionLine,
+    ExceptionSwallowedLine,
+    LoaderDetails,
+    ModuleDetails,
+    Origin,
+)
+from .files import FileWrittenLine, UploadSkippedLine, WriteProtectionLine, WriteRefusedLine
+from .memory import MemoryTimelineLine, PeakMemory, StepMemoryLine, TrialAppliedLine
+from .models import (
+    ForwardSignatureLine,
+    MixedRows,
+    ModuleEnterLine,
+    ModuleExitLine,
+    ModuleName,
+    RowTrialLine,
+    SignatureUse,
+)
+from .ranks import CollectiveDoneLine, CollectiveLine
+from .script import (
+    CallSiteLine,
+    CallSiteReturnedLine,
+    EndLine,
+    EndReason,
+    ForwardReturnedLine,
+    LoopTruncatedLine,
+    ProcessesRequestedLine,
+    ScriptLine,
+    SkippedMagicLine,
+    SourceLine,
+    StartLine,
+    StopLine,
+)
+from .tensors import (
+    Batch1ViewLine,
+    DeviceCopyLine,
+    Float64PromotionLine,
+    LayoutCopyLine,
+    OuterBroadcastLine,
+    SavedTensorWrittenLine,
+)
+from .training import (
+    BackwardLine,
+    GradientsLine,
+    LossCallLine,
+    LossNotFiniteLine,
+    NonFiniteSource,
+    OptimizerCoverageLine,
+    OptimizerStepLine,
+    OrphanedParameters,
+    ScoreFacts,
+    TargetFacts,
+    TrainerCreatedLine,
+    UncoveredParameter,
+    UncoveredParameters,
+    UnregisteredParametersLine,
+)
+from .values import CallArguments, DescribedValue, UserPlace
+
+__all__ = [
+    "AnyLine",
+    "BackwardLine",
+    "Batch1ViewLine",
+    "BatchLine",
+    "CallArguments",
+    "CallSiteLine",
+    "CallSiteReturnedLine",
+    "Collator",
+    "CollectiveDoneLine",
+    "CollectiveLine",
+    "DescribedValue",
+    "DeviceCopyLine",
+    "EndLine",
+    "EndReason",
+    "ExceptionCause",
+    "ExceptionDetails",
+    "ExceptionLine",
+    "ExceptionSwallowedLine",
+    "ExtraBatchDoneLine",
+    "ExtraBatchLine",
+    "FileWrittenLine",
+    "Float64PromotionLine",
+    "ForwardReturnedLine",
+    "ForwardSignatureLine",
+    "GradientsLine",
+    "LayoutCopyLine",
+    "Line",
+    "LineSink",
+    "LoaderDetails",
+    "LoaderLine",
+    "LoopTruncatedLine",
+    "LossCallLine",
+    "LossNotFiniteLine",
+    "MemoryTimelineLine",
+    "MixedRows",
+    "ModuleDetails",
+    "ModuleEnterLine",
+    "ModuleExitLine",
+    "ModuleName",
+    "NonFiniteSource",
+    "OptimizerCoverageLine",
+    "OptimizerStepLine",
+    "Origin",
+    "OrphanedParameters",
+    "OuterBroadcastLine",
+    "PeakMemory",
+    "ProcessesRequestedLine",
+    "RowTrialLine",
+    "SampledRowsLine",
+    "SavedTensorWrittenLine",
+    "ScoreFacts",
+    "ScriptLine",
+    "SignatureUse",
+    "SkippedMagicLine",
+    "SourceLine",
+    "StartLine",
+    "StepMemoryLine",
+    "StopLine",
+    "TargetFacts",
+    "TrainerCreatedLine",
+    "TrialAppliedLine",
+    "UncoveredParameter",
+    "UncoveredParameters",
+    "UnregisteredParametersLine",
+    "UploadSkippedLine",
+    "UserPlace",
+    "WriteProtectionLine",
+    "WriteRefusedLine",
+    "kind_of",
+    "kinds",
+]
+
+Line = (
+    StartLine
+    | ScriptLine
+    | SourceLine
+    | SkippedMagicLine
+    | FileWrittenLine
+    | WriteRefusedLine
+    | WriteProtectionLine
+    | UploadSkippedLine
+    | TrainerCreatedLine
+    | ProcessesRequestedLine
+    | LoaderLine
+    | BatchLine
+    | SampledRowsLine
+    | ExtraBatchLine
+    | ExtraBatchDoneLine
+    | ModuleEnterLine
+    | ModuleExitLine
+    | ForwardSignatureLine
+    | RowTrialLine
+    | LossCallLine
+    | BackwardLine
+    | LossNotFiniteLine
+    | GradientsLine
+    | OptimizerCoverageLine
+    | UnregisteredParametersLine
+    | OptimizerStepLine
+    | OuterBroadcastLine
+    | Float64PromotionLine
+    | Batch1ViewLine
+    | SavedTensorWrittenLine
+    | DeviceCopyLine
+    | LayoutCopyLine
+    | CollectiveLine
+    | CollectiveDoneLine
+    | MemoryTimelineLine
+    | StepMemoryLine
+    | TrialAppliedLine
+    | ExceptionLine
+    | ExceptionSwallowedLine
+    | LoopTruncatedLine
+    | StopLine
+    | EndLine
+    | CallSiteLine
+    | CallSiteReturnedLine
+    | ForwardReturnedLine
+)
+AnyLine = TypeVar("AnyLine", bound=Line)
+
+
+class LineSink(Protocol):
+    """The destination of the agent's lines."""
+
+    def write(self, line: Line) -> None: ...
+
+
+def kind_of(line_type: type[Any]) -> str:
+    """The kind of the lines of a class."""
+    return str(get_args(get_type_hints(line_type)["kind"])[0])
+
+
+def kinds() -> Mapping[str, type[Any]]:
+    """The class of each kind of line."""
+    return {kind_of(each): each for each in get_args(Line)}

@@ -1,0 +1,173 @@
+"""Losses, gradients and optimizers."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from .values import CallArguments, DescribedValue, UserPlace
+
+
+class TrainerCreatedLine(TypedDict):
+    """A Trainer of transformers was constructed."""
+
+    kind: Literal["trainer_created"]
+    type: str
+    created_at: UserPlace | None
+
+
+class TargetFacts(TypedDict):
+    """Values in the targets of a loss; the counts are None for losses without classes."""
+
+    least: float
+    greatest: float
+    count: int | None
+    ignored: int | None
+    ignore_index: int | None
+    reduction: str | None
+
+
+class ScoreFacts(TypedDict):
+    """The scores of a loss: their activation, if known, and its dimension.
+
+    class_dim is the dimension of the classes; sums_to_one says that the scores are probabilities by value;
+    total is the least logarithm of the sum of exponentials over the classes, 0 for log-probabilities.
+    """
+
+    activation: str | None
+    dim: int | None
+    class_dim: int | None
+    sums_to_one: bool
+    total: float | None
+
+
+class LossCallLine(TypedDict):
+    """A loss function of torch.nn.functional is called."""
+
+    kind: Literal["loss_call"]
+    name: str
+    called_at: UserPlace | None
+    grad_enabled: bool
+    input: CallArguments
+    targets: TargetFacts | None
+    scores: ScoreFacts | None
+
+
+class BackwardLine(TypedDict):
+    """Backward is called. value is None if not finite; text is the value as Python prints it.
+
+    producers are the operations that made the loss, the last one first.
+    """
+
+    kind: Literal["backward"]
+    value: float | None
+    text: str | None
+    loss: DescribedValue
+    connected: bool
+    producers: list[str]
+    called_at: UserPlace | None
+
+
+class NonFiniteSource(TypedDict):
+    """The first module with a nan or infinite input or output."""
+
+    name: str
+    type: str
+    what: Literal["input", "out"]
+    constructed_at: UserPlace | None
+
+
+class LossNotFiniteLine(TypedDict):
+    """A backward call on a nan or infinite loss."""
+
+    kind: Literal["loss_not_finite"]
+    value: str
+    module: NonFiniteSource | None
+    operation: str | None
+    called_at: UserPlace | None
+
+
+class GradientsLine(TypedDict):
+    """The gradients at the first step of an optimizer.
+
+    trained_elsewhere says that a parameter of another optimizer got a gradient other than zero.
+    """
+
+    kind: Literal["gradients"]
+    optimizer: str
+    called_at: UserPlace | None
+    backward_calls: int
+    with_gradient: int
+    without_gradient: int
+    frozen: int
+    missing: list[str]
+    not_finite: list[str]
+    all_zero: bool
+    trained_elsewhere: bool
+
+
+class UncoveredParameter(TypedDict):
+    """A parameter with a gradient, but in no optimizer.
+
+    late says that its module was constructed after the last optimizer; pretrained, that its weights were
+    loaded.
+    """
+
+    name: str
+    numel: int
+    late: bool
+    pretrained: bool
+    constructed_at: UserPlace | None
+
+
+class UncoveredParameters(TypedDict):
+    """The parameters with a gradient, but in no optimizer; count and numel are of all of them."""
+
+    parameters: list[UncoveredParameter]
+    count: int
+    numel: int
+    covered_numel: int
+    optimizers: list[UserPlace]
+
+
+class OrphanedParameters(TypedDict):
+    """The parameters of an optimizer missing from all living modules."""
+
+    parameters: list[DescribedValue]
+    count: int
+
+
+class UnregisteredParametersLine(TypedDict):
+    """The parameters with a gradient, but without a model and an optimizer.
+
+    holder is the attribute of a module with the layers or parameters, if found, and holder_type its type.
+    """
+
+    kind: Literal["unregistered_parameters"]
+    parameters: list[UncoveredParameter]
+    count: int
+    numel: int
+    covered_numel: int
+    holder: str | None
+    holder_type: str | None
+    optimizers: list[UserPlace]
+
+
+class OptimizerCoverageLine(TypedDict):
+    """Modules and an optimizer with different parameters."""
+
+    kind: Literal["optimizer_coverage"]
+    uncovered: UncoveredParameters | None
+    orphaned: OrphanedParameters | None
+    created_at: UserPlace | None
+
+
+class OptimizerStepLine(TypedDict):
+    """A step of an optimizer was made; number counts from 1 over all optimizers.
+
+    extra says that it was made with a batch after the wanted steps.
+    """
+
+    kind: Literal["optimizer_step"]
+    number: int
+    optimizer: str
+    extra: bool
