@@ -120,11 +120,17 @@ def _sliced(size: Size, stride: Size, part: slice) -> tuple[Size, Size]:
     return ceil_divide(length, step), stride * step
 
 
+def range_length(numbers: range) -> int:
+    """Length of a range; `len` raises OverflowError from 2**63 on."""
+    distance = numbers.stop - numbers.start
+    return max(-(-distance // numbers.step), 0)
+
+
 def _length(size: Size, part: slice) -> Size:
     start = ZERO if part.start is None else Size.of(part.start)
     stop = size if part.stop is None else Size.of(part.stop)
     if size.value is not None and start.value is not None and stop.value is not None:
-        return Size.of(len(range(*slice(start.value, stop.value).indices(size.value))))
+        return Size.of(range_length(range(*slice(start.value, stop.value).indices(size.value))))
     first = _from_front(size, start)
     last = size if part.stop is None else _from_front(size, stop)
     if first is None or last is None:

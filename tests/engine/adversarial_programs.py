@@ -1056,3 +1056,13 @@ def large_imported_files(size: int) -> Mapping[str, str]:
         f"from m{n} import f{n}, x as x{n}\ntorch.tensor(x{n})\nf{n}(torch.zeros(2))\n" for n in range(size)
     )
     return {"main.py": HEAD + imports, **files}
+
+
+@program(9, 60)
+def huge_pieces(size: int) -> str:
+    huge = 10**size
+    return HEAD + (
+        f"x = torch.zeros({huge})\nx.split(1)\nx.chunk({huge})\nx.tensor_split({huge})\nx.unbind(0)\nx[:{huge}]\n"
+        f"y.chunk({huge})\ny[{huge}:]\nrange({huge})\nlen(range({huge}))\nfor i in range({huge}):\n    print(i)\n"
+        f"x[:-1].view(7)\nx.repeat({huge}, 2)\ntorch.arange({huge}).view(3)\nx[::{huge}]\n[1, 2][{huge}]\nx.unfold(0, 1, 1)\n"
+    )

@@ -167,3 +167,17 @@ def test_candidates_of_a_list_after_many_branches(tmp_path: Path) -> None:
     start = time.process_time()
     holds(text, tmp_path)
     assert time.process_time() - start < 5
+
+
+def test_sizes_beyond_the_largest_index(tmp_path: Path) -> None:
+    """`len` of a range raises OverflowError from 2**63 on."""
+    holds(
+        """
+        import torch
+        x = torch.zeros(2**63)
+        reveal(x[1:])  # f32[9223372036854775807]
+        reveal(len(range(2**63)))  # unknown
+        reveal(len(x.chunk(10**9)))  # unknown
+        """,
+        tmp_path,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from shapefix.domains.gradients import require_grad
 from shapefix.domains.operations import Viewed
@@ -252,6 +252,10 @@ def broadcast_to(call: Call, tensor: TensorValue) -> Value:
     return as_view(call, tensor, dims.broadcast_to(tensor.layout, sizes), Op.EXPAND)
 
 
+MOST_PIECES = 1_000
+"""Maximum number of pieces of a tensor: `x.split(1)` may give a billion."""
+
+
 @operation("chunk", "split", "tensor_split", "split_with_sizes")
 def split(call: Call, tensor: TensorValue) -> Value:
     method = call.name.rpartition(".")[2]
@@ -259,7 +263,7 @@ def split(call: Call, tensor: TensorValue) -> Value:
     dim, amount = given.number("dim"), next(iter(given.values.values()))
     pieces: tuple[Layout, ...] | None = None
     if tensor.layout is not None and dim is not None:
-        if method == "chunk" and isinstance(amount, Constant) and isinstance(amount.value, int):
+        if method == "chunk" and _is_few(amount):
             found = indexing.chunk(tensor.layout, amount.value, dim)
             pieces = None if found is None else tuple(found)
         elif method in ("split", "split_with_sizes"):
@@ -267,13 +271,24 @@ def split(call: Call, tensor: TensorValue) -> Value:
             size = as_size(amount)
             if sizes is not None:
                 pieces = _pieces(indexing.split(tensor.layout, sizes, dim))
-            elif size is not None:
+            elif size is not None and _gives_few(tensor.layout, size, dim):
                 pieces = _pieces(indexing.split(tensor.layout, size, dim))
     if pieces is not None:
         return TupleValue(tuple(as_view(call, tensor, piece, Op.SPLIT) for piece in pieces))
-    if method == "chunk" and isinstance(amount, Constant) and isinstance(amount.value, int):
+    if method == "chunk" and _is_few(amount):
         return TupleValue(tuple(as_view(call, tensor, None, Op.SPLIT) for _ in range(amount.value)))
     return ListValue(None, as_view(call, tensor, None, Op.SPLIT))
+
+
+def _is_few(amount: Value | None) -> TypeGuard[Constant]:
+    """Check for a number of pieces that are known one by one."""
+    return isinstance(amount, Constant) and isinstance(amount.value, int) and amount.value <= MOST_PIECES
+
+
+def _gives_few(layout: Layout, size: Size, dim: int) -> bool:
+    """Check that pieces of this size are not too many to be known one by one."""
+    whole = layout.sizes[wrap_dim(dim, layout.rank)].value
+    return whole is None or size.value is None or whole <= MOST_PIECES * max(size.value, 1)
 
 
 def _pieces(found: object) -> tuple[Layout, ...] | None:

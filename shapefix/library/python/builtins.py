@@ -43,6 +43,7 @@ from shapefix.library.python.namespaces import NAMESPACES
 from shapefix.library.registry import derives, function, method
 from shapefix.library.signatures import arguments_under
 from shapefix.tensors.bounds import at_least
+from shapefix.tensors.indexing import range_length
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import ItemPosition, RangeItem
 
@@ -104,7 +105,7 @@ def range_(call: Call) -> Value:
         bounds = [v.value for v in given if isinstance(v, Constant)]
         if len(bounds) < 3 or bounds[2] != 0:
             numbers = range(*bounds)
-            if len(numbers) <= LONGEST_RANGE:
+            if range_length(numbers) <= LONGEST_RANGE:
                 return ListValue(tuple(Constant(i) for i in numbers))
     stepped = _stepped(given)
     if stepped is not None:
@@ -123,7 +124,7 @@ def _count(given: list[Value]) -> Size | None:
         return bounds[0]
     numbers = [size.value for size in bounds if size is not None and size.value is not None]
     if len(numbers) == len(bounds) and numbers[2:] != [0]:
-        return Size.of(len(range(*numbers)))
+        return Size.of(range_length(range(*numbers)))
     start, stop = bounds if len(bounds) == 2 else (None, None)
     return stop - start if start is not None and stop is not None else None
 
