@@ -94,7 +94,7 @@ def _returns(node: cst.CSTNode) -> Iterator[cst.Return]:
 def _count(
     value: cst.BaseExpression | None, backward: cst.FunctionDef, gradients: set[str]
 ) -> tuple[int, int] | None:
-    """Return the number of gradients, and that without `None` at the end; None if unknown."""
+    """Count the gradients, with and without `None` at the end; None if unknown."""
     if isinstance(value, cst.Tuple):
         if any(isinstance(each, cst.StarredElement) for each in value.elements):
             return None

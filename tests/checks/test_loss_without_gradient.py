@@ -223,3 +223,15 @@ model(input_ids=ids, labels=ids).loss.backward()
 """
     assert len(check(text.format(""), {"SF904"})) == 1
     assert check(text.format(code), {"SF904"}) == []
+
+
+def test_a_copy_of_the_target_does_not_explain_an_output_without_a_graph(check: Check) -> None:
+    code = f"""{HEAD}
+from elsewhere import rows
+net = nn.Sequential(nn.ReLU())
+target = torch.tensor(rows)
+loss = F.mse_loss(net(x), target)
+loss.backward()
+"""
+    assert check(code, {"SF904"}) == []
+    assert len(check(code.replace("net(x)", "model(x).detach()"), {"SF904"})) == 1

@@ -10,10 +10,11 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.event_order import after, receiver_code
+from shapefix.checks.support.event_order import after, of_kind, receiver_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import Backward, OptimizerStepped, TrainingEvent
 from shapefix.interpreter.modules import Module, Place, dotted_name
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue
@@ -22,6 +23,7 @@ from shapefix.tensors.ops import Op
 _ERROR = ExpectedError(
     "RuntimeError", "element 0 of tensors does not require grad and does not have a grad_fn"
 )
+_FARTHEST = 200
 _CREATING = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
 _COPYING = frozenset({"tensor", "as_tensor", "from_numpy", "new_tensor", "asarray", "FloatTensor"})
 _DETACHING = frozenset({"detach", "detach_", "data"})
@@ -43,6 +45,8 @@ def loss_without_gradient(event: Backward, context: CheckContext, rule: Rule) ->
     made, cut = loss.origin.place, loss.cut
     if loss.origin.op in _CREATING and _is_assigned_between(named, made, event.place):
         return
+    if not _is_explained(loss, context):
+        return
     module = event.place.module
     reason = "none of its inputs requires a gradient" if cut is None else _reason(cut, module)
     hidden = "; `requires_grad` hides the error: no weight gets a gradient" if event.leaf else ""
@@ -57,6 +61,26 @@ def loss_without_gradient(event: Backward, context: CheckContext, rule: Rule) ->
         ],
         fixes=() if cut is None else (_fix(cut),),
     )
+
+
+def _is_explained(loss: TensorValue, context: CheckContext) -> bool:
+    """Whether the end of the graph is known, or no layer computed the first operands of the loss.
+
+    A copy of unknown values next to the output of a model explains nothing.
+    """
+    cut = loss.cut
+    if cut is None:
+        return not any(of_kind(context, ForwardCalled))
+    step = loss.origin
+    if cut.is_known or step is None or step.place.node is cut.place.node:
+        return True
+    for _ in range(_FARTHEST):
+        step = step.source
+        if step is None or step.place.node is cut.place.node:
+            return True
+        if step.producer is not None:
+            return False
+    return False
 
 
 def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
