@@ -57,6 +57,9 @@ def _exact(layout: Layout, sizes: tuple[Size, ...]) -> ViewVerdict:
     want = [size.value or 0 for size in sizes]
     if not have:
         return Legal(Layout(sizes, tuple(ONE for _ in sizes)))
+    if min(have) < 0:
+        # No tensor has such sizes: the code before it raises, or never runs.
+        return Undecided(contiguous(sizes), numel=True)
     if 0 in have:
         # A view of an empty tensor to its own sizes keeps the strides; to other sizes it is contiguous.
         return Legal(Layout(sizes, layout.strides) if have == want else contiguous(sizes))

@@ -31,6 +31,7 @@ from shapefix.tensors import (
     products,
     reductions,
     tensor_iterator,
+    views,
 )
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
 from shapefix.tensors.polynomials import Size
@@ -285,3 +286,7 @@ def test_the_strides_of_attention_are_not_known_so_neither_is_the_verdict() -> N
         verdict = s.view(dims.transpose(attended, 1, 2), s.B, s.T, s.H * s.D)
         assert isinstance(verdict, Undecided)
         assert not verdict.numel
+
+
+def test_a_view_of_sizes_below_zero_is_undecided() -> None:
+    assert isinstance(views.view(contiguous((1, -1)), -1), Undecided)
