@@ -31,9 +31,9 @@ from shapefix.tensors import (
     products,
     reductions,
     tensor_iterator,
-    views,
 )
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
+from shapefix.tensors.legality import view
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Illegal, Undecided
 
@@ -289,4 +289,4 @@ def test_the_strides_of_attention_are_not_known_so_neither_is_the_verdict() -> N
 
 
 def test_a_view_of_sizes_below_zero_is_undecided() -> None:
-    assert isinstance(views.view(contiguous((1, -1)), -1), Undecided)
+    assert isinstance(view(contiguous([1, -1]), [-1]), Undecided)
