@@ -73,6 +73,7 @@ REFUSED = {
     "a call in an expression": "print(build(4, 5, 6))",
     "a model without its input": "Net(4)()",
     "a model with two inputs": "Net(4)(x, x)",
+    "a Sequential with two inputs": "nn.Sequential(nn.Linear(5, 5))(x, x)",
     "a model in DataParallel": "nn.DataParallel(Net(4))()",
     "forward without its input": "Net(4).forward()",
     "a method": "Net(4).scores(x)",

@@ -14,6 +14,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.refused_calls import note_refused
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -114,6 +115,11 @@ STEPS_A_LAYER = 10
 @method(SEQUENTIAL, "forward")
 def forward(call: Call) -> Value:
     """Run one module after another."""
+    given = call.arguments
+    if not given.open and (len(given.positional) > 1 or not given.keywords.keys() <= {"input"}):
+        # Sequential.forward() takes one argument: TypeError.
+        note_refused(call.ev, call.place.node, call.receiver or Unknown())
+        return Unknown()
     value = call.value(0, "input") or Unknown()
     children = _children(call.receiver)
     if children.items is not None:
