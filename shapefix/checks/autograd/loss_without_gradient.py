@@ -70,7 +70,7 @@ def _is_explained(loss: TensorValue, context: CheckContext) -> bool:
     """
     cut = loss.cut
     if cut is None:
-        return not any(of_kind(context, ForwardCalled))
+        return not any(of_kind(context, ForwardCalled)) and not _is_refused_leaf(loss)
     step = loss.origin
     if cut.is_known or step is None or step.place.node is cut.place.node:
         return True
@@ -81,6 +81,19 @@ def _is_explained(loss: TensorValue, context: CheckContext) -> bool:
         if step.producer is not None:
             return False
     return False
+
+
+def _is_refused_leaf(loss: TensorValue) -> bool:
+    """Check for a loss of integers created with `requires_grad=True`: torch raises there, not in backward."""
+    step = loss.origin
+    for _ in range(_FARTHEST):
+        if step is None or step.source is None:
+            break
+        step = step.source
+    node = step.place.node if step is not None else None
+    return isinstance(node, cst.Call) and any(
+        given.keyword is not None and given.keyword.value == "requires_grad" for given in node.args
+    )
 
 
 def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:

@@ -38,6 +38,8 @@ def note_classified(call: Call, model: Value | None, rows: Size | None, is_train
         # Code that is not followed may have set the pad token.
         return
     config, name = model.fields.get("config"), (class_of(model) or "").rpartition(".")[2]
+    if not name.endswith("ForSequenceClassification"):
+        return
     if not isinstance(config, LibraryObject) or not _is_missing(config.fields.get("pad_token_id")):
         return
     checkpoint = model.facts.known(Checkpoint)
