@@ -115,7 +115,9 @@ def _fixes(
 ) -> Iterator[Fix]:
     if source.op is Op.SOFTMAX:
         name = _LOGARITHMIC.get(source.function(context))
-        edit = None if name is None else _renamed(source.place, name)
+        layer = source.step.producer
+        made = layer.place if isinstance(layer, LibraryObject) else source.place
+        edit = None if name is None or made is None else _renamed(made, name)
         yield rewrites.unsafe_or_advice("take the log-softmax instead of the softmax", edit)
     elif source.op in _SCORES and expected.twin:
         name = expected.twin if event.layer is None else _LAYERS[expected.twin]

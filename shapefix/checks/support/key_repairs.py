@@ -10,7 +10,7 @@ from shapefix.checks.support import rewrites
 from shapefix.diagnostics import Applicability, Edit, Fix
 from shapefix.domains.batches import ModelCalled
 from shapefix.domains.raggedness import Column
-from shapefix.interpreter.modules import Module, Place, nodes
+from shapefix.interpreter.modules import Module, Place, nodes, target_names
 
 _PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 
@@ -155,18 +155,22 @@ def _is_taken(event: ModelCalled, key: str) -> bool:
     call = event.place.node if isinstance(event.place.node, cst.Call) else None
     own = None if call is None else call.func
     batches = [given.value for given in call.args if given.star == "**"] if call is not None else []
+    every = list(nodes(event.place.module.tree))
+    # The batch may have another name at the call: that of a parameter.
+    looped = {name for loop in every if isinstance(loop, cst.For) for name in target_names(loop.target)}
 
     def takes(node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Attribute):
             return node.attr.value == key
         if isinstance(node, cst.Subscript):
             is_batch = any(node.value.deep_equals(batch) for batch in batches)
+            is_batch = is_batch or (isinstance(node.value, cst.Name) and node.value.value in looped)
             return is_batch and _is_unknown(node.slice[0].slice)
         if not isinstance(node, cst.Call) or own is None or node.func.deep_equals(own):
             return False
         return any(given.star == "**" for given in node.args)
 
-    return any(takes(node) for node in nodes(event.place.module.tree))
+    return any(takes(node) for node in every)
 
 
 def _is_unknown(index: cst.BaseSlice) -> bool:

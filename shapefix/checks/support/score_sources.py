@@ -89,8 +89,9 @@ class Source:
         node, module = self.step.place.node, self.step.place.module
         if not isinstance(node, cst.Call) or _is_used_elsewhere(self.step.place):
             return None
-        call = _call_at(self.step.place, context)
-        if call is None:
+        call, layer = _call_at(self.step.place, context), self.step.producer
+        if call is None or (isinstance(layer, LibraryObject) and call.receiver is not layer):
+            # The call of a model, with the layer somewhere in it.
             return None
         if call.function.startswith("torch.Tensor.") and isinstance(node.func, cst.Attribute):
             given: cst.BaseExpression = node.func.value
