@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from shapefix.interpreter.large_literals import condensed
 from shapefix.sources.text import SourceText, Unreadable
 
 LARGEST = 1_000_000
@@ -57,6 +56,9 @@ def check_parse_limits(source: SourceText) -> None:
         if row is not None:
             raise Unreadable("is nested too deeply to be parsed", row)
     if len(text) > MOST_TOKENS:
+        # Imported here: a run with all results in the cache does without libcst.
+        from shapefix.interpreter.large_literals import condensed
+
         tokens = sum(1 for _ in _WORD_OR_OPERATOR.finditer(condensed(text)[0]))
         if tokens > MOST_TOKENS:
             raise Unreadable(

@@ -43,7 +43,7 @@ class OutOfBudget(BaseException):
 
 
 def cause_of(error: BaseException) -> OutOfBudget | None:
-    """Find the OutOfBudget that an error comes from: code being left by it may raise another exception."""
+    """Find the OutOfBudget at the origin of an error: code being left by it may raise another exception."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, OutOfBudget):
         found = found.__context__

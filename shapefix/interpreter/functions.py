@@ -68,6 +68,7 @@ def run_function(
     ev.running.append(function.node)
     calls = ev.calls
     ev.calls = (*calls, place)
+    ev.entered_files.add((function.module.path, function.qualified))
     try:
         bind_parameters(ev, function, positional, keywords, open_arguments)
         return run_body(ev, function, frame)

@@ -17,7 +17,8 @@ from pathlib import Path
 class ChildAnswer:
     """Output of a command in a child process, and what it took: seconds of CPU, MB of memory at the peak.
 
-    code is its exit code, negative for a signal.
+    code is its exit code, negative for a signal. Memory inherited from the parent does not count: other tests
+    of that process may have imported torch.
     """
 
     code: int
@@ -38,6 +39,7 @@ def answer_of(command: Sequence[str], folder: Path, seconds: int = 60, megabytes
 
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
         sys.stdout.flush()
+        inherited = _resident()
         child = os.fork()
         if child == 0:
             code = 70
@@ -58,8 +60,14 @@ def answer_of(command: Sequence[str], folder: Path, seconds: int = 60, megabytes
             os.waitstatus_to_exitcode(status),
             output.read(),
             used.ru_utime + used.ru_stime,
-            used.ru_maxrss / 1024,
+            used.ru_maxrss / 1024 - inherited,
         )
+
+
+def _resident() -> float:
+    """Memory of this process, in MB."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / (1 << 20)
 
 
 def _limit(seconds: int, megabytes: int) -> None:

@@ -118,7 +118,7 @@ def test_deep_nesting(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.slow
 def test_what_nests_too_deeply_is_said_to(tmp_path: Path) -> None:
-    analysis = analysed("x = " + " + ".join(["1"] * 3_000), tmp_path)
+    analysis = analysed("x = " + " + ".join(["1"] * 30_000), tmp_path)
     assert [failure.message for failure in analysis.failures] == ["is nested too deeply to be analyzed"]
     assert not analysis.diagnostics
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 import shapefix
+from shapefix.library.data.rows import OF_TENSORS
 from shapefix.library.library import ON_DEMAND
 from shapefix.library.registry import BASES, FUNCTIONS, METHODS
 
@@ -46,6 +47,7 @@ NOT_NAMES = {
         for kind in ("dict", "int", "list", "str", "tuple")
         for name in ("cuda", "to")
     ),
+    *(f"builtins.tuple.{name}" for name in OF_TENSORS),
 }
 OPTIONAL = {
     "PIL",

@@ -30,7 +30,11 @@ FAMILY = {
 ALWAYS_RAISED = {
     "SF407": "the call raises a TypeError in every permitted version",
     "SF409": "the trainer's first step raises a TypeError in every permitted version",
+    "SF519": "the loss is a module, or its constructor raises",
+    "SF520": "the loss raises a RuntimeError for the dtype or the number of the weights",
+    "SF607": "the optimizer raises a ValueError or a TypeError",
     "SF902": "the write raises a RuntimeError",
+    "SF905": "the conversion raises a RuntimeError",
 }
 """Rules without a family: no program with such a finding runs before its repair, and why."""
 

@@ -24,7 +24,7 @@ class Attention(nn.Module):
 
     def forward(self, x):
         B, T, C = x.shape
-        heads = self.project(x).view(B, 2, T, C // 2)
+        heads = self.project(x).view(B, T, 2, C // 2)
         y = heads.transpose(1, 2).view(B, T, C)
         return self.project(y)
 """
@@ -41,7 +41,7 @@ loss = model(torch.randn(4, length, 8)).sum()
 loss.backward()
 torch.optim.SGD(model.parameters(), 0.1).step()
 """
-PATCH = "torch.Tensor.view = torch.Tensor.reshape  # what no reader of the line can know"
+PATCH = "exec('torch.Tensor.view = torch.Tensor.reshape')  # what no reader of the line can know"
 
 
 def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -80,10 +80,10 @@ def test_what_a_run_raised_is_confirmed(tmp_path: Path) -> None:
 
 def test_what_ran_under_its_condition_is_refuted_and_fails_nothing(tmp_path: Path) -> None:
     probed(tmp_path, "24", patch=PATCH)
-    assert verdicts(tmp_path) == [("SF101", "refuted", "it ran with C = 8, T = 24, and nothing was raised")]
+    assert verdicts(tmp_path) == [("SF101", "refuted", "it ran with T = 24, and nothing was raised")]
     ran = shapefix("check", "--with-probe", "run.json", "model.py", folder=tmp_path)
     assert ran.returncode == 0
-    assert "= refuted by the run: it ran with C = 8, T = 24, and nothing was raised" in ran.stdout
+    assert "= refuted by the run: it ran with T = 24, and nothing was raised" in ran.stdout
     assert ran.stdout.endswith("1 finding refuted by the run.\n")
     assert shapefix("check", "model.py", folder=tmp_path).returncode == 1
 
@@ -185,7 +185,7 @@ def test_github_gets_a_notice_for_what_is_refuted(tmp_path: Path) -> None:
     ran = shapefix("check", "--with-probe", "run.json", "--output-format", "github", ".", folder=tmp_path)
     assert ran.returncode == 0
     assert ran.stdout.startswith("::notice title=shapefix (SF101),")
-    assert ran.stdout.rstrip().endswith("%0Arefuted: it ran with C = 8, T = 24, and nothing was raised")
+    assert ran.stdout.rstrip().endswith("%0Arefuted: it ran with T = 24, and nothing was raised")
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ class Source:
         node, module = self.step.place.node, self.step.place.module
         if not isinstance(node, cst.Call) or _is_used_elsewhere(self.step.place):
             return None
-        call, layer = _call_at(self.step.place, context), self.step.producer
-        if call is None or (isinstance(layer, LibraryObject) and call.receiver is not layer):
+        call, producer = _call_at(self.step.place, context), self.step.producer
+        if call is None or (isinstance(producer, LibraryObject) and call.receiver is not producer):
             # The call of a model, with the layer somewhere in it.
             return None
         if call.function.startswith("torch.Tensor.") and isinstance(node.func, cst.Attribute):

@@ -140,7 +140,7 @@ def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
 
 
 def _asked_for_gradient(around: cst.CSTNode) -> frozenset[str]:
-    """The variables with gradients that a scope reads: `x.grad`, `torch.autograd.grad(loss, x)`."""
+    """Return variables with a gradient read in a scope: `x.grad`, `torch.autograd.grad(loss, x)`."""
     found: set[str] = set()
     for node in nodes(around):
         if isinstance(node, cst.Attribute):

@@ -32,7 +32,7 @@ def note_list(call: Call, given: Value | None, method: str = "") -> None:
     call.ev.emit(ListGiven(call.place, call.ev.calls, given, method))
 
 
-_OF_TENSORS = (
+OF_TENSORS = (
     *("argmax", "argmin", "backward", "contiguous", "detach", "dim", "float", "item", "log_softmax"),
     *("mean", "permute", "reshape", "sigmoid", "size", "softmax", "squeeze", "transpose", "unsqueeze"),
     *("view", "@shape", "@dtype", "@device"),
@@ -40,8 +40,8 @@ _OF_TENSORS = (
 """Methods and attributes of tensors that neither tuples nor outputs of models have."""
 
 
-@function(*(f"builtins.tuple.{name}" for name in _OF_TENSORS))
-@method(MODEL_OUTPUT, *_OF_TENSORS)
+@function(*(f"builtins.tuple.{name}" for name in OF_TENSORS))
+@method(MODEL_OUTPUT, *OF_TENSORS)
 def read_of_no_tensor(call: Call) -> Value:
     """Report a tensor's method of a tuple or of a model's output."""
     note_list(call, call.receiver, call.name.rpartition(".")[2].removeprefix("@"))

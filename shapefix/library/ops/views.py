@@ -281,12 +281,12 @@ def split(call: Call, tensor: TensorValue) -> Value:
 
 
 def _is_few(amount: Value | None) -> TypeGuard[Constant]:
-    """Check for a number of pieces that are known one by one."""
+    """Check for a small number of pieces, known one by one."""
     return isinstance(amount, Constant) and isinstance(amount.value, int) and amount.value <= MOST_PIECES
 
 
 def _gives_few(layout: Layout, size: Size, dim: int) -> bool:
-    """Check that pieces of this size are not too many to be known one by one."""
+    """Check for few pieces of this size, known one by one."""
     whole = layout.sizes[wrap_dim(dim, layout.rank)].value
     return whole is None or size.value is None or whole <= MOST_PIECES * max(size.value, 1)
 
