@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -89,6 +90,8 @@ def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] =
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         stack.enter_context(refusals_noted(ran.refused))
+        # Examples save checkpoints by relative names.
+        stack.enter_context(contextlib.chdir(stack.enter_context(tempfile.TemporaryDirectory())))
         if "transformers" in text:
             stack.enter_context(tiny_things())
         if "datasets" in text:
