@@ -62,7 +62,7 @@ FAULTS = {
         "nn.init.constant_(model[0].bias, -99.0)\noptimizer = torch.optim.SGD(model.parameters(), lr=1e-9)",
         "unchanged: 0.weight, 0.bias",
     ),
-    "gradients that are thrown away": (
+    "discarded gradients": (
         "        optimizer.step()",
         "        for each in model.parameters():\n            each.grad.zero_()\n        optimizer.step()",
         "unchanged: 0.weight, 0.bias, 2.weight, 2.bias",

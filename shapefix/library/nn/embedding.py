@@ -6,11 +6,11 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value, integer
 from shapefix.library.nn.layers import functional, layer, result, weights
+from shapefix.library.ops.value_range import outside_of
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import networks
-from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.ops import Op
@@ -34,14 +34,10 @@ def embedding_function(call: Call, given: BoundArguments) -> Value:
 def _check_ids(call: Call, given: BoundArguments, rows: Size | None, known: bool) -> None:
     """Report stated ids outside of the rows of an embedding."""
     ids = given.tensor("input")
-    if ids is None or ids.extremes is None or ids.storage.overwritten or rows is None or not known:
+    if ids is None or rows is None or not known:
         return
-    least, most = ids.extremes.least, ids.extremes.most
-    if at_least(most - rows, 0):
-        outside = most
-    elif at_least(least, 0) is False:
-        outside = least
-    else:
+    outside = outside_of(ids, rows)
+    if outside is None:
         return
     error = IndexOutOfRange(f"index {outside} is out of range for an embedding of {rows}", outside, rows, 0)
     layer, weight = call.receiver, given.value("weight")

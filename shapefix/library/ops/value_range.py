@@ -88,17 +88,18 @@ def _range_of(number: Size) -> ValueRange:
     return ValueRange(least, most, drawn=True)
 
 
-def outside_of(ids: TensorValue, classes: Size, ignored: Size | int) -> Size | None:
+def outside_of(ids: TensorValue, classes: Size, ignored: int | None = None) -> Size | None:
     """Id outside of the classes in a tensor of ids; None without one, or with an unknown range.
 
-    classes is the number of classes, ignored the id that a loss leaves out.
+    classes is the number of classes, or of rows of an embedding; ignored is the id left out by a loss.
     """
     if ids.extremes is None or ids.storage.overwritten:
         return None
     least, most = ids.extremes.least, ids.extremes.most
-    if at_least(most - classes, 0) and same(most, ignored) is False:
-        return most
-    return least if at_least(least, 0) is False and same(least, ignored) is False else None
+    for end, is_outside in ((most, at_least(most - classes, 0)), (least, at_least(least, 0) is False)):
+        if is_outside and (ignored is None or same(end, ignored) is False):
+            return end
+    return None
 
 
 def chosen(source: TensorValue, made: TensorValue) -> TensorValue:
