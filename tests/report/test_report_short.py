@@ -138,6 +138,9 @@ def test_findings_of_one_cause_are_one_entry() -> None:
     report = shown(MISMATCH, *others)
     assert report.count("error[") == 1
     assert " = and 3 more places: lines 12, 13, lib/eval.py:3\n" in report
+    near = [replace(each, span=replace(each.span, path="lib/a.py")) for each in others[:2]]
+    report = shown(*near, others[2])
+    assert " = and 2 more places: line 13, lib/eval.py:3\n" in report
     verbose = View("/p", quiet=True, verbose=True, sources=sources(NET))
     assert text_of(render([MISMATCH, *others], (), verbose)).count("error[") == 4
 
@@ -213,6 +216,50 @@ def test_copies_may_be_indented_and_called_differently() -> None:
     )
     (entry,) = folded([MISMATCH, found], sources(NET, copy))
     assert entry.others == (found,)
+
+
+REPEATED = Source(
+    "a.py",
+    """\
+class Attention(nn.Module):
+    def forward(self, query, key):
+        query = query.view(-1, 8)
+        key = key.view(-1, 8)
+        return query.view(8, -1)
+
+    def twin(self, value):
+        value = value.view(-1, 8)  # as above
+
+def other(key):
+    key = key.view(-1, 8)
+""",
+)
+
+
+def test_a_mistake_repeated_on_other_variables_of_a_class_is_one_entry() -> None:
+    def found(row: int, message: str = "`{}` is not contiguous (line {})") -> Diagnostic:
+        span = Span("a.py", row, 9, row, 12)
+        return replace(STRIDED, message=message.format(f"v{row}", row), span=span, evidence=(), habit="")
+
+    texts = sources(REPEATED)
+    assert len(folded([found(3), found(4), found(8)], texts)) == 1
+    assert len(folded([found(3), found(5)], texts)) == 2
+    assert len(folded([found(3), found(11)], texts)) == 2
+    assert len(folded([found(3), found(4, "`{}` has no dimension {}")], texts)) == 2
+    assert len(folded([replace(found(row), habit=f"habit {row}") for row in (3, 4)], texts)) == 2
+    in_pairs = [found(3), found(5), found(4), found(11), found(8)]
+    entries = folded(in_pairs, texts)
+    assert entries == folded(in_pairs[::-1], texts)
+    assert [[each.span.row for each in (one.first, *one.others)] for one in entries] == [[3, 4, 8], [5], [11]]
+
+
+def test_entries_of_a_finding_with_both_causes_become_one() -> None:
+    copy = replace(REPEATED, path="b.py")
+    one, two = (replace(STRIDED, span=Span("a.py", row, 9, row, 12), evidence=()) for row in (3, 8))
+    copied = replace(one, span=replace(one.span, path="b.py"), follows=two.cause)
+    assert len(folded([one, replace(two, message="other")], sources(REPEATED, copy))) == 2
+    (entry,) = folded([one, replace(two, message="other"), copied], sources(REPEATED, copy))
+    assert len(entry.others) == 2
 
 
 def test_a_confirmed_finding_does_not_hide_a_refuted_one() -> None:

@@ -51,6 +51,7 @@ def normalized_scores(
             Evidence(source.place.span, f"{activation} applied here"),
         ],
         fixes=_fixes(source, activation, context),
+        habit=f"{activation} before a loss that applies {applied}",
     )
 
 

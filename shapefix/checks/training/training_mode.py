@@ -60,7 +60,7 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
             Evidence(event.place.span, "evaluated here, in training mode"),
         ],
         fixes=fixes,
-        habit=f"evaluation in training mode: {_effect(layer)}",
+        habit="evaluation in training mode",
     )
 
 
@@ -219,6 +219,7 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
                 Evidence(event.place.span, "switched to evaluation mode here, in each pass of the loop"),
             ],
             fixes=fixes,
+            habit="training in evaluation mode",
         )
         return
 
