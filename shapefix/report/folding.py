@@ -6,12 +6,16 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
-from shapefix.diagnostics import Cause, Diagnostic, in_run_order
+from shapefix.diagnostics import Cause, Diagnostic, Role, in_run_order
 
 _NUMBERED = re.compile(r"\b(line|[\w./\\-]+\.py:) ?\d+")
 """Places in a message: copies of a mistake are at other ones."""
+_CODE = re.compile(r"`[^`]*`")
 _CODE_OR_NUMBER = re.compile(r"`[^`]*`|\d+(?:\.\d+)?")
+_DTYPE = re.compile(r"\b[a-z]+\d+\[")
+"""The dtype of a tensor, if the message shows it: `f32[3, 8]`."""
 _IGNORED = re.compile(r"""("[^"]*"|'[^']*')|\s*#.*""")
 """The strings and the comment of a line."""
 _NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)*(?P<call>\s*\()?")
@@ -42,11 +46,13 @@ def folded(
 ) -> list[FoldedFinding]:
     """Return one entry per cause, in the order of the run. sources returns the text of a path.
 
-    Three things are one cause: findings with the same stated cause; a mistake copied to several places, with
-    the same message about the same code; and a mistake repeated on other variables of one class or function.
+    These are one cause: findings with the same stated cause; a mistake copied to several places, with the
+    same message about the same code; one repeated on other variables of a class or function, or in adjacent
+    statements; and a tensor rejected by several layers.
     """
     ordered = in_run_order(findings)
     named = {Cause(each.code, each.span): each for each in ordered}
+    adjacent = _adjacent(ordered)
 
     @lru_cache(maxsize=8)
     def lines(path: str) -> Sequence[str]:
@@ -56,7 +62,10 @@ def folded(
     entry_of: dict[Hashable, int] = {}
     for number, finding in enumerate(ordered):
         verdict = finding.confirmation.verdict if finding.confirmation else None
-        keys = [(verdict, *key) for key in (_caused(finding, named), *_written(finding, lines))]
+        keys = [
+            (verdict, *key)
+            for key in (_caused(finding, named), ("adjacent", adjacent[number]), *_written(finding, lines))
+        ]
         known = sorted({entry_of[key] for key in keys if key in entry_of}) or [number]
         first, *rest = known
         for each in rest:
@@ -95,6 +104,32 @@ def _written(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> Iter
     if pattern and not finding.habit:
         message = _CODE_OR_NUMBER.sub("", finding.message)
         yield ("repeated", *rule, finding.span.path, _outer_block(text, finding.span.row), message, pattern)
+    made = [step.span for step in finding.evidence if step.role in (Role.HISTORY, Role.PRODUCER)]
+    if len(made) == 1 and finding.error is not None:
+        origin = lines(made[0].path)
+        if len(origin) >= made[0].row:
+            yield ("rejected", *rule, _without_code(finding), origin[made[0].row - 1].strip())
+
+
+def _adjacent(ordered: Sequence[Diagnostic]) -> list[int]:
+    """Return a number per finding, equal in consecutive rows with the same mistake and the same sizes."""
+    rows: dict[tuple[Hashable, ...], list[tuple[int, int, int]]] = {}
+    for number, finding in enumerate(ordered):
+        span = finding.span
+        kind = (finding.code, finding.severity, span.path, finding.habit, _without_code(finding))
+        rows.setdefault(kind, []).append((span.row, span.end_row, number))
+    numbers = list(range(len(ordered)))
+    for places in rows.values():
+        places.sort()
+        for (_, end, before), (row, _, after) in pairwise(places):
+            if row <= end + 1:
+                numbers[after] = numbers[before]
+    return numbers
+
+
+def _without_code(finding: Diagnostic) -> str:
+    """Return the message of a finding without code, dtypes and line numbers."""
+    return _DTYPE.sub("[", _CODE.sub("", _NUMBERED.sub(r"\1", finding.message)))
 
 
 def _pattern(row: str) -> str:

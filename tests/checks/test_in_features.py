@@ -192,7 +192,9 @@ class Heads(nn.Module):
         self.mean, self.spread = nn.Linear(8, 2), nn.Linear(8, 2)
 
     def forward(self, x, y):
-        return self.mean(x), self.spread({given})
+        mean = self.mean(x)
+
+        return mean, self.spread({given})
 
 
 scores = Heads()(torch.rand(3, 6), torch.rand(3, 6))
