@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.score_sources import Source, source_of_input
-from shapefix.diagnostics import Diagnostic, Evidence, Fix, Role
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.tensors.ops import Op
@@ -50,11 +52,17 @@ def normalized_scores(
             ),
             Evidence(source.place.span, f"{activation} applied here"),
         ],
-        fixes=_fixes(source, activation, context),
+        fixes=_fixes(event, source, activation, context),
         habit=f"{activation} before a loss that applies {applied}",
     )
 
 
-def _fixes(source: Source, activation: str, context: CheckContext) -> Iterator[Fix]:
+def _fixes(event: LossComputed, source: Source, activation: str, context: CheckContext) -> Iterator[Fix]:
+    call = event.place.node
+    given = rewrites.argument(call, 0, "input") if isinstance(call, cst.Call) else None
+    edit = source.bypass(event.place, given.value, context) if given is not None else None
+    if edit is not None:
+        yield Fix(Applicability.UNSAFE, f"pass the scores to the loss: `{edit.content}`", (edit,))
+        return
     message = f"leave out the {activation}; apply it only where probabilities are needed"
     yield rewrites.unsafe_or_advice(message, source.removal(context))
