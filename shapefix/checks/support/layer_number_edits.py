@@ -169,7 +169,7 @@ def other_use(event: OpRejected, context: CheckContext) -> str:
 
 
 def _accepting_call(event: OpRejected, context: CheckContext) -> Place | None:
-    """Return the call on whose way the layer gets the expected size, None without one."""
+    """Return a call passing the expected size to the layer, None without one."""
     error, layer = event.error, event.layer
     if not isinstance(error, SizeMismatch) or error.operand or not isinstance(layer, LibraryObject):
         return None
