@@ -197,7 +197,7 @@ def _is_used_elsewhere(place: Place) -> bool:
 
 
 def _only_ordered(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield the names of tensors used for their order only: `x` in `x.argmax(1)`, `_, y = torch.max(x, 1)`."""
+    """Yield the names of tensors used for their order only: `x` of `x.argmax(1)` and `torch.max(x, 1)[1]`."""
     if isinstance(node, cst.Call) and _function(node) in _OF_ORDER:
         yield from _ordered(node)
     match node:
