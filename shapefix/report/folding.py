@@ -20,6 +20,8 @@ _IGNORED = re.compile(r"""("[^"]*"|'[^']*')|\s*#.*""")
 """The strings and the comment of a line."""
 _NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)*(?P<call>\s*\()?")
 """A name or a chain of attributes, and whether it is called."""
+_WITHOUT_SIZES = "SF6"
+"""Rules from here on report steps, and rules before it sizes; a size may be wrong for many reasons."""
 _BLOCK = re.compile(r"(?:async\s+def|def|class)\b")
 
 
@@ -104,6 +106,8 @@ def _written(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> Iter
     if pattern and not finding.habit:
         message = _CODE_OR_NUMBER.sub("", finding.message)
         yield ("repeated", *rule, finding.span.path, _outer_block(text, finding.span.row), message, pattern)
+        if finding.code >= _WITHOUT_SIZES:
+            yield ("renamed", *rule, _without_code(finding), pattern)
     made = [step.span for step in finding.evidence if step.role in (Role.HISTORY, Role.PRODUCER)]
     if len(made) == 1 and finding.error is not None:
         origin = lines(made[0].path)

@@ -8,6 +8,7 @@ import pytest
 from checking import Check
 
 from shapefix.diagnostics import Applicability
+from shapefix.report.folding import folded
 
 HEAD = """\
 import torch
@@ -49,3 +50,10 @@ def test_other_uses_of_probabilities_keep_them(check: Check, code: str, repair: 
     else:
         assert fix.applicability is Applicability.UNSAFE
         assert [edit.content for edit in fix.edits] == [repair]
+
+
+@pytest.mark.parametrize(("dim", "codes"), [(0, ["SF515", "SF513"]), (1, ["SF513"])])
+def test_a_softmax_over_the_batch_is_one_entry(check: Check, dim: int, codes: list[str]) -> None:
+    code = f"    F.cross_entropy(F.softmax(net(x), dim={dim}), labels)\n\nsteps()\n"
+    (entry,) = folded(check(HEAD + code, {"SF513", "SF515"}))
+    assert [each.code for each in (entry.first, *entry.others)] == codes

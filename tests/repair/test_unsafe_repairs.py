@@ -77,6 +77,17 @@ def test_no_mode_is_restored_at_the_end_of_a_script(check: Check) -> None:
     assert "model.train()" not in text
 
 
+@pytest.mark.parametrize(
+    ("sizes", "kind"),
+    [((2, 3), Applicability.UNSAFE), ((5, 2, 3), Applicability.UNSAFE), ((2,), Applicability.DISPLAY)],
+)
+def test_a_sum_with_more_elements_than_both_is_not_written(
+    check: Check, sizes: tuple[int, ...], kind: Applicability
+) -> None:
+    found = check(f"import torch\n\nx = torch.zeros(2, 1)\nx += torch.ones({sizes})\n", {"SF510"})
+    assert fixes(found) == [kind]
+
+
 SHARED_LOOP = """\
 def epoch(net, optimizer=None):
     for batch in batches:

@@ -264,6 +264,17 @@ def test_a_mistake_in_adjacent_statements_is_one_entry() -> None:
     assert len(folded([found(2), replace(found(3), severity=Severity.WARNING)])) == 2
 
 
+def test_steps_in_other_files_may_have_other_variables_and_sizes_may_not() -> None:
+    files = [Source("a.py", "scores = model(images)\n"), Source("b.py", "y = model(x)\n")]
+    for code, entries in (("SF602", 1), ("SF501", 2)):
+        found = [
+            replace(STRIDED, code=code, message=f"`{file.path}` is left", span=Span(file.path, 1, 1, 1, 2))
+            for file in files
+        ]
+        found = [replace(each, evidence=()) for each in found]
+        assert len(folded(found, sources(*files))) == entries
+
+
 def test_a_tensor_rejected_by_two_layers_is_one_entry() -> None:
     tests = Source("test.py", "x = torch.rand(2, 1, 8, 8)\ny = torch.rand(2, 1, 8, 8).cuda()\n")
 

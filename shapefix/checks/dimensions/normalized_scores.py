@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.dimensions.softmax_over_batch import softmax_of_batch
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.score_sources import Source, source_of_input
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Role
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.tensors.ops import Op
@@ -37,6 +38,7 @@ def normalized_scores(
         return
     loss, applied = event.function.rpartition(".")[2], _NORMALIZING[event.function]
     activation = "sigmoid" if source.op is Op.SIGMOID else "softmax"
+    over_batch = softmax_of_batch(event) is not None
     line = rewrites.line_of(event.place, source.place.module)
     yield rule.diagnostic(
         source.place.span,
@@ -53,7 +55,8 @@ def normalized_scores(
             Evidence(source.place.span, f"{activation} applied here"),
         ],
         fixes=_fixes(event, source, activation, context),
-        habit=f"{activation} before a loss that applies {applied}",
+        follows=Cause("SF515", source.place.span) if over_batch else None,
+        habit="" if over_batch else f"{activation} before a loss that applies {applied}",
     )
 
 
