@@ -166,7 +166,8 @@ def _refuse_before_init(ev: Evaluator, owner: Value, name: str, value: Value, no
         return
     if function.name.value != "__init__" or owner is not ev.frame.receiver or ModuleDevice in owner.facts:
         return
-    is_plain = set(outside_bases(owner.cls)) <= {MODULE, "builtins.object"} and is_closed(owner.cls)
+    bases = set(outside_bases(owner.cls))
+    is_plain = MODULE in bases <= {MODULE, "builtins.object"} and is_closed(owner.cls)
     is_module = isinstance(value, LibraryObject) and derives(value.kind, MODULE)
     if is_plain and is_module and not ev.frame.module.once(function, _calls_init):
         ev.refused = True
