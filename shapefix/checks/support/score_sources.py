@@ -98,21 +98,22 @@ class Source:
             return rewrites.without_statement(self.step.place)
         return Edit(module.span(node), code)
 
-    def bypass(self, consumer: Place, passed: cst.BaseExpression, context: CheckContext) -> Edit | None:
-        """Edit to pass the operation's input to a consumer instead of its result, None if that is unclear.
+    def bypass(self, consumer: Place, passed: cst.BaseExpression, context: CheckContext) -> tuple[Edit, ...]:
+        """Edits to pass the operation's input to a consumer instead of its result; empty if that is unclear.
 
-        The result and the input must be variables of the function of the consumer.
+        The result and the input must be variables of the function of the consumer. Without another use of the
+        result, the operation is removed.
         """
         place, result = self.step.place, _assigns_to(self.step.place)
         scope = enclosing_function(place) or place.module.tree
         if self._item is not None or place.module is not consumer.module or not result:
-            return None
+            return ()
         given = self._given(context)
         uses = [node for node in nodes(passed) if dotted_name(node) == result]
         if not isinstance(given, cst.Name) or given.value == result or len(uses) != 1:
-            return None
+            return ()
         if (enclosing_function(consumer) or consumer.module.tree) is not scope:
-            return None
+            return ()
         module, names = place.module, (given.value, result)
         between = range(place.span.row + 1, consumer.span.row + 1)
         targets = (name for node in nodes(scope) for name in _bound_by(node, module, between))
@@ -121,8 +122,11 @@ class Source:
             or not _NO_NAMES.isdisjoint(names)
             or set(names) & set(targets)
         ):
-            return None
-        return Edit(module.span(uses[0]), given.value)
+            return ()
+        edit = Edit(module.span(uses[0]), given.value)
+        mentions = sum(dotted_name(node) == result for node in nodes(scope))
+        unused = rewrites.without_statement(place) if mentions == 2 else None
+        return (edit,) if unused is None else (edit, unused)
 
     def _given(self, context: CheckContext) -> cst.BaseExpression | None:
         """Code of the operation's input; None if the operation is somewhere in a called model."""
