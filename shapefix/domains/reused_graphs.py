@@ -130,7 +130,7 @@ def _names_of(ev: Evaluator, tensors: Iterable[TensorValue]) -> frozenset[str]:
 def _passed_on(
     ev: Evaluator, loop: Loop, loss: TensorValue, changed: list[_Change]
 ) -> tuple[_Change | None, MadeAt | None]:
-    """Return the state or sum with a graph used again by the next pass, and the operation that made it."""
+    """Return the state or sum with a graph used again by the next pass, and its operation."""
     used = graph_of(loss)
     results = ev.state[SavedTensors].results
     freed = {_moment(results[each]) for each in used if each in results}

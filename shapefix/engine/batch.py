@@ -42,7 +42,9 @@ class BatchRunner:
     def __init__(self, settings: Settings, overlay: SourceOverlay, folders: Sequence[str] = ()) -> None:
         self.settings = settings
         self.overlay = overlay
-        self._caches: dict[tuple[str, str, frozenset[str], str | None, str | None], Cache] = {}
+        self._caches: dict[
+            tuple[str, str, frozenset[str], str | None, tuple[tuple[str, str], ...]], Cache
+        ] = {}
         self._folders = folders
         self._roots: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""Find the versions of libraries that a project requires, in its requirements and lock files."""
+"""Find the required versions of libraries, in requirements and lock files."""
 
 # Paths are plain strings here, as elsewhere.
 # ruff: noqa: PTH112, PTH120, PTH208
@@ -20,8 +20,8 @@ from shapefix.sources.text import LARGEST_SETTINGS, RefusedFile, Unreadable, rea
 
 
 @dataclass(frozen=True)
-class Package:
-    """A library with rules that depend on its version.
+class RequiredLibrary:
+    """A library with rules for some of its versions.
 
     names are its spellings in lower case; those of conda are included. address is the end of its repository's
     address. releases are the major versions with their last minor one, 99 for the newest major version.
@@ -41,22 +41,24 @@ class Package:
         return "(?:" + "|".join(each.replace("-", "[-_.]") for each in self.names) + ")"
 
 
-TRANSFORMERS = Package(
+TRANSFORMERS = RequiredLibrary(
     "transformers", ("transformers",), "huggingface/transformers", ((3, 5), (4, 57), (5, 99))
 )
 PACKAGES = (
     TRANSFORMERS,
-    Package("torch", ("torch", "pytorch"), "pytorch/pytorch", ((0, 4), (1, 13), (2, 99))),
-    Package(
+    RequiredLibrary("torch", ("torch", "pytorch"), "pytorch/pytorch", ((0, 4), (1, 13), (2, 99))),
+    RequiredLibrary(
         "lightning",
         ("pytorch-lightning", "lightning"),
         "Lightning-AI/pytorch-lightning",
         ((0, 10), (1, 9), (2, 99)),
     ),
-    Package("trl", ("trl",), "huggingface/trl", ((0, 29), (1, 99))),
-    Package("peft", ("peft",), "huggingface/peft", ((0, 99),)),
-    Package("accelerate", ("accelerate",), "huggingface/accelerate", ((0, 34), (1, 99))),
-    Package("datasets", ("datasets",), "huggingface/datasets", ((1, 18), (2, 21), (3, 6), (4, 8), (5, 99))),
+    RequiredLibrary("trl", ("trl",), "huggingface/trl", ((0, 29), (1, 99))),
+    RequiredLibrary("peft", ("peft",), "huggingface/peft", ((0, 99),)),
+    RequiredLibrary("accelerate", ("accelerate",), "huggingface/accelerate", ((0, 34), (1, 99))),
+    RequiredLibrary(
+        "datasets", ("datasets",), "huggingface/datasets", ((1, 18), (2, 21), (3, 6), (4, 8), (5, 99))
+    ),
 )
 """The libraries whose requirements are read."""
 _NAMES = tuple(name.encode() for package in PACKAGES for name in package.names)
@@ -64,26 +66,26 @@ _BOUNDS = r"\s*(?:\[[^\]]*\])?\s*(?:\(\s*)?((?:[=<>~!]=?=?\s*[\w.*+!-]+\s*,?\s*)
 
 
 @cache
-def _requirement(package: Package) -> re.Pattern[str]:
+def _requirement(package: RequiredLibrary) -> re.Pattern[str]:
     """Return the pattern of a requirement as pip and conda know it, with its bounds."""
     return re.compile(package.pattern() + _BOUNDS, re.IGNORECASE)
 
 
 @cache
-def _tag(package: Package) -> re.Pattern[str]:
+def _tag(package: RequiredLibrary) -> re.Pattern[str]:
     """Return the pattern of a version in the address of the repository."""
     return re.compile(rf"{package.address}(?:\.git)?@v?(\d+(?:\.\d+)+)(?![\w.])", re.IGNORECASE)
 
 
 @cache
-def _lock_entry(package: Package) -> re.Pattern[str]:
+def _lock_entry(package: RequiredLibrary) -> re.Pattern[str]:
     return re.compile(
         rf'^\[\[package\]\]\s*^name\s*=\s*"{package.pattern()}"\s*^version\s*=\s*"([^"]+)"', re.MULTILINE
     )
 
 
 @cache
-def _quoted_requirement(package: Package) -> re.Pattern[str]:
+def _quoted_requirement(package: RequiredLibrary) -> re.Pattern[str]:
     return re.compile(rf"""["']({package.pattern()}\b[^"'\n]*)["']""", re.IGNORECASE)
 
 
@@ -98,7 +100,7 @@ _LARGEST_LOCK = 16 * LARGEST_SETTINGS
 _WIDE = re.compile(r"[^\S\n]{100,}")
 
 
-_Reader = Callable[[str, Package], Iterable[str]]
+_Reader = Callable[[str, RequiredLibrary], Iterable[str]]
 _Versions = Mapping[str, tuple[str | None, str | None]]
 """The newest and the oldest required version of each library."""
 
@@ -171,7 +173,7 @@ def _permitted(folder: str, refused: Callable[[Failure], None]) -> _Versions:
     return {package.key: _bounded(package, files) for package in PACKAGES}
 
 
-def _bounded(package: Package, files: Iterable[tuple[str, _Reader]]) -> tuple[str | None, str | None]:
+def _bounded(package: RequiredLibrary, files: Iterable[tuple[str, _Reader]]) -> tuple[str | None, str | None]:
     """Return the newest and the oldest version of a library required by the files with these texts."""
     bounds: list[str] = []
     for text, read in files:
@@ -225,7 +227,7 @@ def _text(path: str, refused: Callable[[Failure], None]) -> str:
     return ""
 
 
-def _required(package: Package, text: str, read: _Reader) -> Iterator[str]:
+def _required(package: RequiredLibrary, text: str, read: _Reader) -> Iterator[str]:
     """Return the bounds on a library in a file: `==4.57.6`, `>=4.30,<5`."""
     if re.search(package.pattern(), text, re.IGNORECASE) is None:
         return
@@ -263,7 +265,7 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
-def _bounds(requirement: str, package: Package) -> Iterator[str]:
+def _bounds(requirement: str, package: RequiredLibrary) -> Iterator[str]:
     """The bounds in a requirement, or in a line starting with one."""
     found = _requirement(package).match(" ".join(requirement.split()))
     tag = _tag(package).search(requirement)
@@ -273,13 +275,13 @@ def _bounds(requirement: str, package: Package) -> Iterator[str]:
         yield f"=={tag[1]}"
 
 
-def _lines(text: str, package: Package) -> Iterator[str]:
+def _lines(text: str, package: RequiredLibrary) -> Iterator[str]:
     """requirements.txt: a requirement in each line, and perhaps its hashes, or a comment."""
     for line in text.splitlines():
         yield from _bounds(line.partition(" #")[0], package)
 
 
-def _conda(text: str, package: Package) -> Iterator[str]:
+def _conda(text: str, package: RequiredLibrary) -> Iterator[str]:
     """environment.yml: `- transformers=4.40` and, below pip, `- transformers==4.40.0`."""
     for line in text.splitlines():
         item = re.match(r"""\s*-\s*["']?(?:[\w.-]+::)?(.*?)["']?\s*(?:#.*)?$""", line)
@@ -291,26 +293,26 @@ def _conda(text: str, package: Package) -> Iterator[str]:
                 yield f"=={fuzzy[1]}" if fuzzy[1].count(".") > 1 else f"=={fuzzy[1]}.*"
 
 
-def _quoted(text: str, package: Package) -> Iterator[str]:
+def _quoted(text: str, package: RequiredLibrary) -> Iterator[str]:
     """setup.py: the requirements among its strings. It is not run."""
     for string in _quoted_requirement(package).finditer(text):
         yield from _bounds(string[1], package)
 
 
-def _locked(text: str, package: Package) -> Iterator[str]:
+def _locked(text: str, package: RequiredLibrary) -> Iterator[str]:
     """uv.lock, poetry.lock, pdm.lock: parsing all their TOML would take a hundred times longer."""
     for entry in _lock_entry(package).finditer(text.replace("\r\n", "\n")):
         yield f"=={entry[1]}"
 
 
-def _pipfile_lock(text: str, package: Package) -> Iterator[str]:
+def _pipfile_lock(text: str, package: RequiredLibrary) -> Iterator[str]:
     content = json.loads(text)
     for group in ("default", "develop"):
         for name in package.names:
             yield from _strings(_at(content, group, name, "version"))
 
 
-def _pyproject(text: str, package: Package) -> Iterator[str]:
+def _pyproject(text: str, package: RequiredLibrary) -> Iterator[str]:
     """pyproject.toml: dependencies, extras and groups, and their equivalents in poetry and pdm."""
     import tomllib
 
@@ -350,7 +352,7 @@ def _of_poetry(bound: str) -> str:
     return f"=={bound}" if bound[:1].isdigit() else bound
 
 
-def _setup_cfg(text: str, package: Package) -> Iterator[str]:
+def _setup_cfg(text: str, package: RequiredLibrary) -> Iterator[str]:
     from configparser import ConfigParser, Error
 
     parser = ConfigParser(interpolation=None, strict=False)

@@ -29,7 +29,7 @@ def detached_state(event: GraphReused) -> Fix | None:
 
 
 def use_of_state(event: GraphReused) -> cst.SimpleStatementLine | None:
-    """Return the first statement of a loop that reads the state of the previous pass."""
+    """Return the first statement of a loop with a use of the previous pass's state."""
     loop, module = event.loop, event.place.module
     if loop is None or len(event.names) != 1 or loop.node not in enclosing(module, event.place.node):
         return None
@@ -55,7 +55,7 @@ def added_losses(event: GraphReused) -> Fix | None:
 
 
 def detached_first_use(event: GraphReused) -> Fix | None:
-    """Return the fix for an optimizer that steps between the backwards: the first loss gets it detached."""
+    """Return the fix for two optimizers: the loss of the first one gets a detached value."""
     block, start, end = _statements(event)
     if not block or not _steps(block[start + 1 : end]) or len(event.names) != 1:
         return None

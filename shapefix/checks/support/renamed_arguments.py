@@ -1,4 +1,4 @@
-"""Arguments of libraries that were renamed, or split in two: the code to write instead."""
+"""Renamed and replaced arguments of libraries, with the code to write instead."""
 
 from __future__ import annotations
 
