@@ -36,6 +36,25 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """
+STOPPED = """
+class Stopped:
+    def __enter__(self):
+        torch.set_grad_enabled(False)
+
+    def __exit__(self, *error):
+        torch.set_grad_enabled(True)
+"""
+EVALUATION = """
+net = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+loader = DataLoader(TensorDataset(torch.ones(8, 4)), batch_size=2)
+net.eval()
+right = 0
+for (x,) in loader:
+    with CONTEXT:
+        y = net(x)
+    right += y.argmax(1).sum().item()
+print(right)
+"""
 PAIRS = {
     "a base class out of sight clears the gradients": Pair(
         "SF803",
@@ -307,6 +326,18 @@ Body()(torch.rand(2, 3, 8, 8))
 """,
         "        self.first =",
         "        super().__init__()\n        self.first =",
+    ),
+    "a context that is left out": Pair(
+        "SF702",
+        EVALUATION.replace("CONTEXT", "torch._____"),
+        "torch._____",
+        "torch.device('cpu')",
+    ),
+    "a context of the project that stops the recording": Pair(
+        "SF702",
+        STOPPED + EVALUATION.replace("CONTEXT", "Stopped()"),
+        "        torch.set_grad_enabled(False)",
+        "        print(3)",
     ),
 }
 
