@@ -60,3 +60,5 @@ def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
         and call.args[0] is not given
     ):
         yield Fix(Applicability.SAFE, "remove it: this is the default now", (dropped(module, call, given),))
+    elif renamed is None:
+        yield Fix(Applicability.DISPLAY, f"remove it, or require `transformers<{event.version}`", ())
