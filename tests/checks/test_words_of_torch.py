@@ -13,7 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 """
-CODES = frozenset({"SF503", "SF506", "SF508", "SF510"})
+CODES = frozenset({"SF503", "SF506", "SF508", "SF510", "SF512"})
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ CODES = frozenset({"SF503", "SF506", "SF508", "SF510"})
         ("F.binary_cross_entropy(torch.rand(64, 1), torch.rand(64))", True),
         ("nn.BCEWithLogitsLoss()(torch.rand(64, 1), torch.rand(64))", True),
         ("torch.dot(torch.rand(2, 2), torch.rand(3))", True),
+        ("F.binary_cross_entropy(torch.rand(8), torch.full((8,), 1))", True),
+        ("nn.BCELoss()(torch.rand(8).double(), torch.zeros(8).bool())", True),
         ("x = torch.zeros(2, 1)\nx += torch.ones(2, 3)", False),
         ("nn.Conv2d(3, 8, 3)(torch.rand(8, 1, 28, 28))", True),
         ("nn.Conv1d(3, 8, 3)(torch.rand(1, 28))", False),

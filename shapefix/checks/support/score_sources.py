@@ -73,8 +73,9 @@ class Source:
         layer = self.step.producer
         if not isinstance(layer, LibraryObject) or not isinstance(layer.place, Place):
             return None
-        around = enclosing(layer.place.module, layer.place.node)
-        return layer if len(around) > 1 and isinstance(around[-2], (cst.Arg, cst.BaseElement)) else None
+        outer = [type(each) for each in enclosing(layer.place.module, layer.place.node)[-3:-1]]
+        is_item = outer == [cst.List, cst.Element] or outer[-1:] == [cst.Arg]
+        return layer if is_item else None
 
     def function(self, context: CheckContext) -> str:
         """Qualified name of the function or of the layer's class, empty if it is not known."""

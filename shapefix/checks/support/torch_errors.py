@@ -290,7 +290,8 @@ def dtype_error(event: OpRejected, error: WrongDtype) -> ExpectedError | None:
         elif has_bias:
             words = "Input type ... and bias type ... should be the same"
     elif name in _PROBABILITIES and error.operand == 1 and not is_floating(error.have):
-        words = "Found dtype ... but expected ..."
+        kinds = (error.have, event.operands[0].tensor.dtype or "")
+        words = "Found dtype {} but expected {}".format(*(_SCALARS.get(each, "...") for each in kinds))
     elif name in _LOGITS and error.operand == 1 and not is_floating(error.have):
         words = "result type ... can't be cast to the desired output type ..."
     elif name in ("CrossEntropyLoss", "cross_entropy") and error.operand == 1 and "int64" in error.want:
@@ -329,6 +330,19 @@ def _gets_ids(event: DeviceMismatch) -> bool:
     return number is not None and event.operands[number].name == "input_ids"
 
 
+_SCALARS = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+}
+"""Names of dtypes in exceptions."""
 _ONE_DTYPE = "mat1 and mat2 must have the same dtype"
 _SAME_DTYPE = "expected m1 and m2 to have the same dtype"
 
