@@ -174,6 +174,10 @@ def test_what_follows_from_a_finding_is_a_line_of_it() -> None:
     assert "error[SF501]" in report
     assert " = also SF801 at line 13: swallowed-exception: `except Exception` hides errors\n" in report
     assert " = also SF802 at line 16: saturated-metric: returns `inf`\n" in report
+    again = replace(swallowed, span=elsewhere(15))
+    report = shown(returned, swallowed, again, MISMATCH)
+    assert " = also SF801 at line 13, and 1 more place: swallowed-exception: `except Exc" in report
+    assert report.count("also SF801") == 1
     assert len(folded([returned, swallowed])) == 1
     assert len(folded([returned])) == 1
 

@@ -218,8 +218,16 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
         subject = subject.value
     if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or number_index(node) != 0:
         return
-    code = event.place.module.code(subject)
-    edit = Edit(event.place.span, f"{code}.item()")
+    module = event.place.module
+    outer = enclosing(module, node)[-2]
+    if isinstance(outer, (cst.AssignTarget, cst.Del)):
+        return
+    if isinstance(outer, cst.Attribute) or (isinstance(outer, cst.AugAssign) and outer.target is node):
+        # `x[0].item()`, `x[0] += 1`
+        edit = Edit(event.place.span, module.code(node.value))
+        yield Fix(Applicability.SAFE, "leave out the index", (edit,))
+        return
+    edit = Edit(event.place.span, f"{module.code(subject)}.item()")
     yield Fix(Applicability.SAFE, "use `.item()`", (edit,))
 
 
