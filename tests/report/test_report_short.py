@@ -279,6 +279,17 @@ def test_steps_in_other_files_may_have_other_variables_and_sizes_may_not() -> No
         assert len(folded(found, sources(*files))) == entries
 
 
+def test_the_same_sizes_of_two_tensors_are_the_same_mistake() -> None:
+    message = "`{}` compares f32[16, 8, 4] with f32[16, 1, 8, {}]: both are broadcast"
+    found = [
+        replace(STRIDED, message=message.format(name, size), span=Span(f"{name}.py", 2, 1, 2, 9), evidence=())
+        for name, size in (("a", 4), ("b", 4), ("c", 1))
+    ]
+    files = [Source(f"{name}.py", f"\n{name} = loss({name})\n") for name in "abc"]
+    assert len(folded(found[:2], sources(*files))) == 1
+    assert len(folded(found, sources(*files))) == 2
+
+
 def test_a_tensor_rejected_by_two_layers_is_one_entry() -> None:
     tests = Source("test.py", "x = torch.rand(2, 1, 8, 8)\ny = torch.rand(2, 1, 8, 8).cuda()\n")
 
