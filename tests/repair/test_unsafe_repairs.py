@@ -291,7 +291,7 @@ def _applicable(found: Diagnostic) -> Diagnostic:
         ("total += loss.data[0]", "total += loss.item()"),
         ("print(loss[0].item())", "print(loss.item())"),
         ("print(loss.data[0].cpu())", "print(loss.data.cpu())"),
-        ("loss.data[0] += 1", "loss.data += 1"),
+        ("loss.data[0] += 1", "loss.data[0] += 1"),
         ("loss.data[0] = 3", "loss.data[0] = 3"),
     ],
 )
