@@ -15,7 +15,7 @@ _NUMBERED = re.compile(r"\b(line|[\w./\\-]+\.py:) ?\d+")
 _CODE = re.compile(r"`[^`]*`")
 _CODE_OR_NUMBER = re.compile(r"`[^`]*`|\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"\d+")
-_MANY = 6
+_MANY = 5
 """Sizes in a message: so many equal ones are no coincidence."""
 _DTYPE = re.compile(r"\b[a-z]+\d+\[")
 """The dtype of a tensor, if the message shows it: `f32[3, 8]`."""
