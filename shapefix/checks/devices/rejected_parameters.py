@@ -10,9 +10,11 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.registering import wrapped
 from shapefix.checks.support.used_generators import used_up
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.registration import UnregisteredSet
 from shapefix.domains.training import OptimizerCreated, ParametersRejected, RejectedArgument
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.modules import Place
@@ -48,6 +50,14 @@ def rejected_parameters(
         return
     code = abbreviate(event.place.module.code(given.value))
     message = _message(event, code)
+    tensors = [
+        each
+        for each in context.events
+        if isinstance(each, UnregisteredSet)
+        and each.owner is event.value
+        and isinstance(each.value, TensorValue)
+        and each.owner.fields.get(each.name) is each.value
+    ]
     if message is not None:
         made = event.value.origin if isinstance(event.value, TensorValue) else None
         history = () if made is None else (Evidence(made.place.span, "computed here, with a graph"),)
@@ -58,9 +68,10 @@ def rejected_parameters(
             evidence=[
                 *call_trace(event),
                 *history,
+                *(Evidence(each.place.span, "a tensor, not an `nn.Parameter`") for each in tensors),
                 Evidence(event.place.module.span(given.value), "the optimizer gets this", Role.FAILURE),
             ],
-            fixes=_fixes(event, given),
+            fixes=_fixes(event, given, tensors),
         )
 
 
@@ -95,11 +106,14 @@ def _without_parameters(module: InstanceValue, code: str) -> str | None:
     held = [
         name for name, value in module.fields.items() if isinstance(value, (ListValue, TupleValue)) and value
     ]
+    trained = [name for name, value in module.fields.items() if isinstance(value, TensorValue)]
     where = f"; layers in the plain list `self.{held[0]}` do not count" if held else ""
+    if trained and not held:
+        where = f"; `self.{trained[0]}` is a tensor, not an `nn.Parameter`"
     return f"the optimizer gets no parameters: `{module.cls.name}` has none{where}"
 
 
-def _fixes(event: ParametersRejected, given: cst.Arg) -> Iterator[Fix]:
+def _fixes(event: ParametersRejected, given: cst.Arg, tensors: list[UnregisteredSet]) -> Iterator[Fix]:
     module = event.place.module
     end = module.span(given.value).end()
     code = module.code(given.value)
@@ -120,6 +134,10 @@ def _fixes(event: ParametersRejected, given: cst.Arg) -> Iterator[Fix]:
     elif event.reason is RejectedArgument.NOT_A_LEAF:
         message = "create the tensor first, then make it a leaf: `nn.Parameter(values.to(device))`"
         yield Fix(Applicability.DISPLAY, message, ())
+    elif event.reason is RejectedArgument.NO_PARAMETERS and tensors:
+        edits = [edit for each in tensors if (edit := wrapped(each, "Parameter")) is not None]
+        if len(edits) == len(tensors):
+            yield Fix(Applicability.UNSAFE, "make it a parameter of the module", tuple(edits))
     elif event.reason is RejectedArgument.NO_PARAMETERS:
         yield Fix(Applicability.DISPLAY, "register the layers: `nn.ModuleList`", ())
 

@@ -142,6 +142,9 @@ def _is_computed(ev: Evaluator, tensor: TensorValue) -> bool:
     """Check for a tensor certainly computed from one with a gradient; a move may return the tensor itself."""
     if not tensor.certain or not requires_grad(tensor) or is_leaf(ev, tensor) or not tensor.sources:
         return False
+    # `x.clone().requires_grad_(True)` of a picture is a leaf: only a source with a gradient makes a graph.
+    if not any(requires_grad(source) for source in tensor.sources):
+        return False
     source, made = tensor.sources[0], tensor.origin
     if made is None or made is source.origin:
         return False
@@ -160,7 +163,8 @@ def _has_no_parameters(ev: Evaluator, module: Value) -> bool:
             if not _has_no_parameters(ev, value):
                 return False
         elif isinstance(value, TensorValue):
-            if requires_grad(value) is not False:
+            is_plain = value.certain and not value.own and value.origin is not None
+            if requires_grad(value) is not False and not is_plain:
                 return False
         elif not isinstance(value, (*_PLAIN, ListValue, TupleValue, DictValue)) or isinstance(
             value, ModulePart
