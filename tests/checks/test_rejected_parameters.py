@@ -109,6 +109,20 @@ def test_tensors_are_no_parameters(value: str, check: Check) -> None:
     assert error_of(text).startswith(str(found.error))
 
 
+def test_a_misspelled_constructor(check: Check) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def _init_(self):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(2, 2)\n\n\n"
+        "torch.optim.SGD(Net().parameters(), lr=0.1)\n"
+    )
+    (found,) = check(text, {"SF607"})
+    assert "`_init_` is not `__init__`" in found.message
+    assert error_of(text).startswith(str(found.error))
+    (fix,) = found.fixes
+    assert [each.content for each in fix.edits] == ["__init__"]
+    assert error_of(text.replace("_init_(self)", "__init__(self)", 1)) == ""
+
+
 def error_of(code: str) -> str:
     """The error of a script, empty without one."""
     try:

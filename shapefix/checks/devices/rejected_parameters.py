@@ -17,9 +17,9 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Expe
 from shapefix.domains.registration import UnregisteredSet
 from shapefix.domains.training import OptimizerCreated, ParametersRejected, RejectedArgument
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import InstanceValue, Parameter
+from shapefix.interpreter.values import FunctionValue, InstanceValue, Parameter, Value
 
 _EMPTY = ExpectedError("ValueError", "optimizer got an empty parameter list")
 _ONLY_TENSORS = ExpectedError("TypeError", "optimizer can only optimize Tensors, but one of the params is")
@@ -36,6 +36,10 @@ _ERRORS = {
 }
 _BY_HAND = ("add_module", "register_module", "register_parameter", "setattr", "_parameters", "_modules")
 """Names of code that registers parameters by hand."""
+
+
+_ALMOST_INIT = ("_init_", "__init_", "_init__", "__init", "init__", "__int__", "__inti__")
+"""Misspelled names of a constructor, which Python never calls."""
 
 
 @rule("SF607", on=(ParametersRejected, OptimizerCreated))
@@ -107,10 +111,30 @@ def _without_parameters(module: InstanceValue, code: str) -> str | None:
         name for name, value in module.fields.items() if isinstance(value, (ListValue, TupleValue)) and value
     ]
     trained = [name for name, value in module.fields.items() if isinstance(value, TensorValue)]
+    misspelled = _misspelled(module)
+    if misspelled is not None:
+        return f"the optimizer gets no parameters: `{misspelled.name.value}` is not `__init__`"
     where = f"; layers in the plain list `self.{held[0]}` do not count" if held else ""
     if trained and not held:
         where = f"; `self.{trained[0]}` is a tensor, not an `nn.Parameter`"
     return f"the optimizer gets no parameters: `{module.cls.name}` has none{where}"
+
+
+def _misspelled(module: Value) -> cst.FunctionDef | None:
+    """Return the method of a class almost named `__init__`."""
+    for name in _ALMOST_INIT if isinstance(module, InstanceValue) else ():
+        method = module.cls.fields.get(name) if isinstance(module, InstanceValue) else None
+        if isinstance(method, FunctionValue) and isinstance(method.node, cst.FunctionDef):
+            return method.node
+    return None
+
+
+def _calls_of_super(method: cst.FunctionDef) -> Iterator[cst.Name]:
+    """Yield the names in `super()._init_()` with the same mistake."""
+    for node in nodes(method.body):
+        if isinstance(node, cst.Attribute) and node.attr.value == method.name.value:
+            if isinstance(node.value, cst.Call) and dotted_name(node.value.func) == "super":
+                yield node.attr
 
 
 def _fixes(event: ParametersRejected, given: cst.Arg, tensors: list[UnregisteredSet]) -> Iterator[Fix]:
@@ -134,6 +158,12 @@ def _fixes(event: ParametersRejected, given: cst.Arg, tensors: list[Unregistered
     elif event.reason is RejectedArgument.NOT_A_LEAF:
         message = "create the tensor first, then make it a leaf: `nn.Parameter(values.to(device))`"
         yield Fix(Applicability.DISPLAY, message, ())
+    elif event.reason is RejectedArgument.NO_PARAMETERS and (method := _misspelled(event.value)) is not None:
+        owner = event.value.cls if isinstance(event.value, InstanceValue) else None
+        if owner is not None:
+            named = [method.name, *_calls_of_super(method)]
+            edits = [Edit(owner.module.span(each), "__init__") for each in named]
+            yield Fix(Applicability.UNSAFE, "name the constructor `__init__`", tuple(edits))
     elif event.reason is RejectedArgument.NO_PARAMETERS and tensors:
         edits = [edit for each in tensors if (edit := wrapped(each, "Parameter")) is not None]
         if len(edits) == len(tensors):
