@@ -111,6 +111,9 @@ def _without_parameters(module: InstanceValue, code: str) -> str | None:
         name for name, value in module.fields.items() if isinstance(value, (ListValue, TupleValue)) and value
     ]
     trained = [name for name, value in module.fields.items() if isinstance(value, TensorValue)]
+    if not module.fields and _misspelled(module) is None:
+        # The skeleton of an exercise.
+        return None
     misspelled = _misspelled(module)
     if misspelled is not None:
         return f"the optimizer gets no parameters: `{misspelled.name.value}` is not `__init__`"
