@@ -143,6 +143,15 @@ class FileAnalyzer:
                 probes.found.add(user)
             return user is not None
 
+        def may_be_moved(name: str) -> bool:
+            nonlocal is_cacheable
+            user = self._gpu_use.mover(path, source.text, name)
+            if user is None:
+                is_cacheable = False
+            elif user != path:
+                probes.found.add(user)
+            return user is not None
+
         events: Sequence[Event] = ev.events
         demo = demo_mismatches(events, path)
         if demo:
@@ -154,7 +163,7 @@ class FileAnalyzer:
                 # The run of the script reports what is wrong for it, too.
                 probes.found.add(script)
                 events = [event for event in events if event not in demo]
-        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to)
+        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to, may_be_moved)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):

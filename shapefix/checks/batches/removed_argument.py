@@ -35,6 +35,7 @@ def removed_argument(event: RemovedArgument, context: CheckContext, rule: Rule) 
         error=ExpectedError("TypeError", f"got an unexpected keyword argument '{event.keyword}'"),
         evidence=call_trace(event),
         fixes=_fixes(event, renamed),
+        habit=f"argument `{event.keyword}`",
     )
 
 
@@ -54,6 +55,9 @@ def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
         return
     instead = replacement((event.package, event.function), event.keyword, given.value, code)
     if instead is None:
+        if event.keyword not in REPLACED.get((event.package, event.function), {}):
+            older = f"{event.package}<{event.version}"
+            yield Fix(Applicability.DISPLAY, f"remove it, or require `{older}`", ())
         return
     names = {part.partition("=")[0].strip() for part in instead.split(", ")}
     if names.isdisjoint(event.others):
