@@ -10,6 +10,12 @@ import libcst as cst
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.values import ClassValue
 
+HOOKS = {
+    f"{stage}_epoch_end": f"on_{name}_epoch_end"
+    for stage, name in (("training", "train"), ("validation", "validation"), ("test", "test"))
+}
+"""Hooks that Lightning 2.0 rejects, with those of newer versions."""
+
 
 class StepFault(Enum):
     """What is wrong with a method of a LightningModule."""

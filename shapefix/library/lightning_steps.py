@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.domains.lightning_steps import LightningStepFound, StepFault
+from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, lineage, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
@@ -16,11 +16,6 @@ from shapefix.library.lightning import LIGHTNING_MODULE
 from shapefix.library.registry import derives
 from shapefix.library.removed_arguments import is_at_least
 
-HOOKS = {
-    f"{stage}_epoch_end": f"on_{name}_epoch_end"
-    for stage, name in (("training", "train"), ("validation", "validation"), ("test", "test"))
-}
-"""Hooks that Lightning 2.0 rejects, with those of newer versions."""
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "LBFGS"})
 _SETTING = "automatic_optimization"
 
