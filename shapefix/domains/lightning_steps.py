@@ -1,4 +1,4 @@
-"""Classes that Lightning rejects, or never trains, when a Trainer fits them."""
+"""Faults of LightningModules in `Trainer.fit`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOOKS = {
 
 
 class StepFault(Enum):
-    """What is wrong with a method of a LightningModule."""
+    """Fault of a method of a LightningModule."""
 
     HOOK = "hook"
     INDEX = "index"

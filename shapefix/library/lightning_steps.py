@@ -22,7 +22,7 @@ _SETTING = "automatic_optimization"
 
 @hooks.define_class
 def note_steps(ev: Evaluator, cls: ClassValue) -> None:
-    """Emit an event for each method that Lightning rejects, or that trains nothing."""
+    """Emit an event for each faulty step or hook of a LightningModule."""
     if not is_closed(cls) or not any(derives(base, LIGHTNING_MODULE) for base in outside_bases(cls)):
         return
     is_manual = any(_SETTING in base.module.text for base in lineage(cls) if isinstance(base, ClassValue))

@@ -1,4 +1,4 @@
-"""SF412: a LightningModule with a step or hook that Lightning rejects, or that trains nothing."""
+"""SF412: a step or hook of a LightningModule rejected by Lightning, or without effect on the weights."""
 
 from __future__ import annotations
 
