@@ -1,1 +1,1 @@
-"""Errors that happened: read them from logs, explain their messages, find their causes."""
+"""Diagnosis of an error: read it from a log, explain its message, find its cause."""

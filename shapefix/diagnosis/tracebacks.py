@@ -61,7 +61,7 @@ def read_reports(lines: Iterable[str]) -> Iterator[ErrorReport]:
 
 
 class _Reader:
-    """The stacks of a log that are being read, by the label of their lines."""
+    """The unfinished stacks of a log, by the label of their lines."""
 
     def __init__(self) -> None:
         self._open: dict[str, _Stack] = {}
@@ -169,7 +169,7 @@ class _Reader:
 
 @dataclass
 class _Stack:
-    """A stack while it is read: frames, then the type and the message, then what links it to the next one."""
+    """An unfinished stack: its frames, then its type and message, then the link to the next one."""
 
     prefix: str
     is_truncated: bool = False
