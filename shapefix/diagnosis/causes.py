@@ -1,4 +1,4 @@
-"""Choose among the findings of a static check those that explain an error of a run."""
+"""Choose the explanation of an error among the findings of a static check."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ErrorCause:
 
 
 class _At(StrEnum):
-    """Where a finding is, seen from the frames."""
+    """The place of a finding, seen from the frames."""
 
     FAILING = "failing line"
     PATH = "line of the stack"
@@ -88,7 +88,7 @@ class _Match:
 def causes(
     report: ErrorReport, frames: Sequence[ProjectFrame], findings: Iterable[Diagnostic]
 ) -> tuple[ErrorCause, ...]:
-    """Return the findings that explain an error, the most likely first."""
+    """Return the explanations of an error among the findings, the most likely first."""
     matches = [match for each in findings if (match := _match(report, frames, each)) is not None]
     if any(match.at is not _At.ELSEWHERE for match in matches):
         matches = [match for match in matches if match.at is not _At.ELSEWHERE or match.agrees]
@@ -133,7 +133,7 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
 
 
 def _place(frames: Sequence[ProjectFrame], finding: Diagnostic) -> _At:
-    """Return where a finding is, seen from the frames."""
+    """Return the place of a finding, seen from the frames."""
     places = [step.span for step in finding.evidence if step.role is Role.FAILURE] or [finding.span]
     if frames and any(frames[-1].covers(place) for place in places):
         return _At.FAILING

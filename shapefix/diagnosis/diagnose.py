@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
@@ -24,7 +24,7 @@ class Diagnosis:
 
     report is the error at the end of its chain; error is the exception of that chain with an explanation or
     a cause. frames are those of the user's own code, outermost first. session is None if no file of them
-    exists.
+    exists. layer says which layer failed, if there is no cause.
     """
 
     report: ErrorReport
@@ -33,6 +33,7 @@ class Diagnosis:
     frames: tuple[ProjectFrame, ...]
     causes: tuple[ErrorCause, ...]
     session: CheckSession | None
+    layer: str | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -40,7 +41,7 @@ class Diagnosis:
         return any(frame.is_changed for frame in self.frames)
 
 
-def diagnose(lines: Iterable[str], folder: str, options: CheckOptions | None = None) -> Diagnosis | None:
+def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None = None) -> Diagnosis | None:
     """Diagnose the last error of a log; None without one. Raises ConfigurationError.
 
     folder is that of the project, for paths of another machine.
@@ -61,7 +62,7 @@ def diagnose(lines: Iterable[str], folder: str, options: CheckOptions | None = N
 
 
 def last_error(reports: Iterable[ErrorReport]) -> ErrorReport | None:
-    """Return the last error that is not the consequence of another one in the log."""
+    """Return the last error; consequences of other errors count only without any other."""
     latest = deque(reports, maxlen=_MOST_REPORTS)
     own = [report for report in latest if not report.is_consequence]
     if own:
@@ -79,6 +80,4 @@ def _checked(frames: Sequence[ProjectFrame], options: CheckOptions) -> CheckSess
 
 
 def _with_all_rules(options: CheckOptions) -> CheckOptions:
-    from dataclasses import replace
-
     return replace(options, extend_select=(*options.extend_select, "ALL"))

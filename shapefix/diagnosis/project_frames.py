@@ -1,7 +1,7 @@
 """Frames of the user's own code: their files, and the statements around their rows."""
 
 # Paths are plain strings here, as in sources.
-# ruff: noqa: PTH100, PTH109, PTH111, PTH112, PTH113, PTH118
+# ruff: noqa: PTH111, PTH113, PTH118
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
 from shapefix.diagnostics import Span
@@ -45,7 +45,7 @@ class ProjectFrame:
 
 
 def project_frames(report: ErrorReport, folder: str) -> tuple[ProjectFrame, ...]:
-    """Return the frames of the user's own code, outermost first; folder is where other machines' paths are.
+    """Return the frames of the user's own code, outermost first.
 
     A path that does not exist is found by its end, below folder.
     """
@@ -79,7 +79,7 @@ def _file(path: str, folder: str) -> str | None:
     best: list[str] = []
     longest = 0
     for candidate in _files(folder, parts[-1]):
-        own = candidate.split(os.sep)
+        own = PurePath(candidate).parts
         common = 0
         while common < min(len(own), len(parts)) and own[-1 - common] == parts[-1 - common]:
             common += 1
