@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from shapefix.diagnostics import Diagnostic, Failure, Unchecked
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.rulebook.pages import RulebookError
+from shapefix.sources.notebooks import OtherLanguage
 from shapefix.sources.relevance import mentions_library
-from shapefix.sources.text import SourceText, Unreadable, decode_source
+from shapefix.sources.text import SourceText, Unreadable, is_notebook, source_of
 
 if TYPE_CHECKING:
     from shapefix.engine.analysis import FileAnalyzer
+    from shapefix.sources.notebook_text import NotebookText
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,13 @@ class FileChecker:
         """Check one file. Never raises, except to end the process."""
         path = task.path
         try:
-            source = decode_source(path, task.data)
-            if not mentions_library(task.data):
-                failure = syntax_failure(source)
-                return FileResult(path, failures=(failure,) if failure else (), relevant=False)
+            source = source_of(path, task.data)
+            code = source.text.encode(errors="replace") if is_notebook(path) else task.data
+            if not mentions_library(code):
+                return FileResult(path, failures=_syntax_failures(source), relevant=False)
             check_parse_limits(source)
+        except OtherLanguage:
+            return FileResult(path, relevant=False)
         except Unreadable as error:
             return FileResult(path, failures=(Failure(path, error.message, error.row, error.column),))
         try:
@@ -85,7 +89,7 @@ class FileChecker:
         return FileResult(
             path,
             analysis.diagnostics + analysis.answers,
-            analysis.failures,
+            analysis.failures + _broken_cells(source),
             frozenset(analysis.probes.found),
             frozenset(analysis.probes.missing),
             analysis.unchecked,
@@ -109,3 +113,19 @@ class FileChecker:
         source = self._source(path)
         check_parse_limits(source)
         return source
+
+
+def _syntax_failures(source: SourceText) -> tuple[Failure, ...]:
+    failure = syntax_failure(source)
+    return (failure,) if failure else _broken_cells(source)
+
+
+def _broken_cells(source: SourceText) -> tuple[Failure, ...]:
+    """Return a failure for each cell of a notebook with a syntax error; the others are checked."""
+    if not is_notebook(source.path):
+        return ()
+    notebook = cast("NotebookText", source)
+    return tuple(
+        Failure(source.path, f"cannot be parsed: {each.message}", notebook.row(each), each.column, True)
+        for each in notebook.broken
+    )

@@ -10,6 +10,7 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
 from shapefix.interpreter.expected_errors import expects_raise, fails_without_exception, only_prints
+from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
@@ -42,13 +43,21 @@ def branch(ev: Evaluator, node: cst.If) -> Flow:
 
 def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow:
     """Run both branches, and continue with the facts shared by both."""
+    decided = loop_decided(ev, node.test)
+    loop, taken = decided or (None, None)
     ev.journal.begin()
+    if loop is not None and taken is False:
+        forget_first_pass(ev, loop, node.test)
     first = ev.run(node.body)
     one = ev.journal.undo()
+    if loop is not None and taken is True and first is Flow.LEAVES:
+        forget_first_pass(ev, loop, node.test)
     if orelse is None:
         ev.journal.apply([one, UNCHANGED] if first is Flow.FALLS_THROUGH else [UNCHANGED])
         return Flow.FALLS_THROUGH
     ev.journal.begin()
+    if loop is not None and taken is True:
+        forget_first_pass(ev, loop, node.test)
     second = _otherwise(ev, orelse)
     other = ev.journal.undo()
     paths = [path for path, end in ((one, first), (other, second)) if end is Flow.FALLS_THROUGH]

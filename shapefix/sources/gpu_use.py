@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection
 from itertools import islice
 
 from shapefix.sources.importers import ImportStatement, distances, references_of
-from shapefix.sources.notebooks import cells
 from shapefix.sources.project import Project, files_below
-from shapefix.sources.text import SourceText, Unreadable, read_bytes
+from shapefix.sources.text import SourceText, Unreadable
 
 _MOST_FILES = 4000
 _GPUS = ("cuda", "mps", "xpu", "npu", "hpu")
@@ -195,13 +194,10 @@ class GpuUse:
         return self._uses[path]
 
     def _text(self, path: str) -> str:
-        """Return the text of a file, of a notebook that of its cells; empty for an unreadable file."""
+        """Return the text of a file; empty for an unreadable file."""
         if path not in self._texts:
             try:
-                if path.endswith(".ipynb"):
-                    text = "\n".join(cell.text for cell in cells(read_bytes(path)))
-                else:
-                    text = self._read(path).text
+                text = self._read(path).text
             except Unreadable:
                 text = ""
             self._texts[path] = text

@@ -43,6 +43,7 @@ def removed_argument(event: RemovedArgument, context: CheckContext, rule: Rule) 
         error=ExpectedError("TypeError", f"got an unexpected keyword argument '{event.keyword}'"),
         evidence=call_trace(event),
         fixes=_fixes(event, renamed),
+        habit=f"argument `{event.keyword}`",
     )
 
 

@@ -88,6 +88,7 @@ def _clipped_too_early(
             Evidence(late.span, f"unscaled only here, in {line_of(late, event.place.module)}"),
         ],
         fixes=() if unscaled else _unscale_first(event, steps, named),
+        habit="clips scaled gradients",
     )
 
 

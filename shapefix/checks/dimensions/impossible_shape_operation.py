@@ -147,9 +147,11 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str 
     if isinstance(error, NoSuchDimension):
         return f"but it has no dimension {error.dim}"
     if isinstance(error, WrongRank) and event.operands[0].name == PARTS:
-        return f"but {error.have} parts are unpacked into {error.want[0]} names"
+        parts = "1 part is" if error.have == 1 else f"{error.have} parts are"
+        return f"but {parts} unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function == UNPACKING:
-        return f"but its {error.have} sizes are unpacked into {error.want[0]} names"
+        sizes = "its only size is" if error.have == 1 else f"its {error.have} sizes are"
+        return f"but {sizes} unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function.rpartition(".")[2] == "permute":
         return f"`permute()` lists {_dimensions(error.want[0])}, but {_subject(event)} has {error.have}"
     if isinstance(error, SizeMismatch) and event.function.startswith("einops."):

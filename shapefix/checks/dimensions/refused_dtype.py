@@ -92,6 +92,8 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
     elif error.weight and error.have == "int64":
         text = f"`.{method}` for numbers, or a layer such as nn.Embedding for ids"
         yield Fix(Applicability.DISPLAY, text, (edit,))
+    elif error.have == "bool" and wanted == "int64" and not is_by_class(event.function):
+        yield Fix(Applicability.DISPLAY, "pass indices; True and False would be the indices 1 and 0", ())
     else:
         safe = _is_safe(error, wanted)
         yield Fix(

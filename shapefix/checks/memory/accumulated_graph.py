@@ -59,6 +59,7 @@ def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule)
             ),
         ],
         fixes=() if is_used else (_without_graph(event, backward, method),),
+        habit="values kept with their graphs",
     )
 
 

@@ -56,8 +56,8 @@ def _loses_nothing(event: Discarded) -> bool:
     return before.dtype is None and name in _CASTS and _written_in_place(event.call) is not None
 
 
-def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnostic:
-    """Return the finding for an unused result."""
+def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix], habit: str = "") -> Diagnostic:
+    """Return the finding for an unused result; habit is as for a diagnostic."""
     code, owner = abbreviate(event.place.code), event.function.rpartition(".")
     called = f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"torch.{owner[2]}()"
     written = _written_in_place(event.call)
@@ -67,7 +67,10 @@ def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnos
             event.place.span, f"`{before}` is in-place, but the result of `{code}` is unused", fixes=fixes
         )
     return rule.diagnostic(
-        event.place.span, f"result of `{code}` is unused; `{called}` is not in-place", fixes=fixes
+        event.place.span,
+        f"result of `{code}` is unused; `{called}` is not in-place",
+        fixes=fixes,
+        habit=habit,
     )
 
 

@@ -118,7 +118,10 @@ def _set_weight(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.
         if known is not None:
             _replace(ev, *known, value, _may_differ)
         ev.journal.write(owner, "dtype", value.dtype if isinstance(value, TensorValue) else None)
-        ev.journal.write(owner, "device", value.device if isinstance(value, TensorValue) else None)
+        # A parameter moves on with its module.
+        moves = known is not None or owner.own
+        found = value.device if isinstance(value, TensorValue) and not moves else None
+        ev.journal.write(owner, "device", found)
     elif isinstance(owner, LibraryObject) and name.startswith(_WEIGHTS) and derives(owner.kind, MODULE):
         # Weights that are tied to others have their sizes, also where the code calls these differently.
         _replace(ev, owner, _layout(ev, owner, name), value, _differ)
