@@ -259,6 +259,24 @@ def diagnose(**given: Any) -> int:
     return diagnose(DiagnoseRequest(options=options, **given))
 
 
+@cli.command(
+    "run",
+    short_help="Run a command, and diagnose its error if it fails.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@color_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
+def run_(color: str, command: tuple[str, ...]) -> int:
+    """Run COMMAND, such as `python train.py`, and diagnose its error if it fails.
+
+    The command keeps its terminal, signals and exit code. If it fails with a Python traceback, the diagnosis
+    of `shapefix diagnose` follows on standard error.
+    """
+    from shapefix.cli.run import run_command
+
+    return run_command(command, color)
+
+
 @cli.command(short_help="Explain a rule.")
 @click.argument("rule")
 @click.option("--examples", is_flag=True, help="Show more examples: what is reported, and what is not.")
