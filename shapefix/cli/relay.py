@@ -31,7 +31,7 @@ class FinishedCommand:
 
 
 def relay(command: Sequence[str]) -> FinishedCommand:
-    """Run a command, and pass on what it writes to standard error.
+    """Run a command, and pass on its standard error.
 
     The command keeps standard input. It keeps standard output, too, unless that is the same file as standard
     error: both go the same way then, so that their order stays. A terminal is replaced by another one of its
@@ -111,7 +111,7 @@ def _signals_for(process: subprocess.Popen[bytes], source: int, target: int) -> 
 
 
 def _copied(process: subprocess.Popen[bytes], source: int, target: int) -> bytes:
-    """Copy what comes from source to target until the command ends; return the end of it."""
+    """Copy source to target until the command ends; return the last bytes."""
     kept = bytearray()
     writes = True
     while True:

@@ -22,7 +22,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 
 def run_command(command: Sequence[str], color: str) -> int:
-    """Run a command and return its exit code; a signal that ended it ends this process, too."""
+    """Run a command and return its exit code; after a signal, end this process by the same one."""
     sys.stdout.flush()
     sys.stderr.flush()
     try:
