@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class FileTask:
     """A file to check: its absolute path, its bytes, the root of its project, and the rules to apply.
 
-    transformers_version is the version that the file is written for, None for the newest; oldest_transformers
-    is the oldest one that its project permits.
+    transformers_version is the version that the file is written for, None for the newest; oldest_versions
+    are the oldest versions of libraries that its project permits, by name.
     """
 
     path: str
@@ -32,7 +32,7 @@ class FileTask:
     root: str
     rules: frozenset[str]
     transformers_version: str | None = None
-    oldest_transformers: str | None = None
+    oldest_versions: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class FileChecker:
     def __init__(self, source: Callable[[str], SourceText]) -> None:
         self._source = source
         self._analyzer: FileAnalyzer | None = None
-        self._scope: tuple[str, frozenset[str], str | None, str | None] | None = None
+        self._scope: tuple[str, frozenset[str], str | None, tuple[tuple[str, str], ...]] | None = None
 
     def check(self, task: FileTask) -> FileResult:
         """Check one file. Never raises, except to end the process."""
@@ -98,14 +98,19 @@ class FileChecker:
         )
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:
-        versions = (task.transformers_version, task.oldest_transformers)
-        scope = (task.root, task.rules, *versions)
+        scope = (task.root, task.rules, task.transformers_version, task.oldest_versions)
         if self._analyzer is None or scope != self._scope:
             # Imported late: `--version` and cached runs do not need them.
             from shapefix.engine.analysis import FileAnalyzer
             from shapefix.sources.project import Project
 
-            self._analyzer = FileAnalyzer(Project(task.root), task.rules, self._parsable, *versions)
+            self._analyzer = FileAnalyzer(
+                Project(task.root),
+                task.rules,
+                self._parsable,
+                task.transformers_version,
+                dict(task.oldest_versions),
+            )
             self._scope = scope
         return self._analyzer
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.calls import Arguments, call_method
+from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
 from shapefix.interpreter.expected_errors import expects_raise, fails_without_exception, only_prints
@@ -17,7 +19,14 @@ from shapefix.interpreter.modules import children
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Reference, Unknown
+from shapefix.interpreter.values import (
+    FunctionValue,
+    InstanceValue,
+    LibraryObject,
+    Reference,
+    Unknown,
+    Value,
+)
 
 _REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
 """Exceptions of torch for sizes that do not fit."""
@@ -162,10 +171,13 @@ def with_(ev: Evaluator, node: cst.With) -> Flow:
     exits: list[hooks.Exit] = []
     for entry in node.items:
         value = ev.evaluate(entry.item)
+        if isinstance(value, Reference) and ev.library.function(value.name) is None:
+            # No context by itself: its author has left something out.
+            value = Unknown()
         exits += enter(ev, value)
         suppressing = suppressing or ev.library.suppresses(value) or expects_raise(ev, entry.item)
+        entered = _entered(ev, value, entry.item)
         if entry.asname is not None:
-            entered = value if isinstance(value, LibraryObject) else Unknown()
             bind(ev, entry.asname.name, entered)
     ev.silenced += suppressing
     end = ev.run(node.body)
@@ -174,6 +186,13 @@ def with_(ev: Evaluator, node: cst.With) -> Flow:
         leave()
     # An exception that is suppressed does not leave the block.
     return Flow.FALLS_THROUGH if suppressing else end
+
+
+def _entered(ev: Evaluator, value: Value, node: cst.CSTNode) -> Value:
+    """Value bound by `with value as name`; the project's own `__enter__` runs."""
+    if isinstance(value, InstanceValue) and isinstance(member(value.cls, "__enter__"), FunctionValue):
+        return call_method(ev, value, "__enter__", Arguments(), node)
+    return value if isinstance(value, LibraryObject) else Unknown()
 
 
 @statement(cst.Match)

@@ -8,7 +8,15 @@ from itertools import islice
 
 import libcst as cst
 
-from shapefix.interpreter.values import ClassValue, Constant, InstanceValue, Reference, Unknown, Value
+from shapefix.interpreter.values import (
+    ClassValue,
+    Constant,
+    FunctionValue,
+    InstanceValue,
+    Reference,
+    Unknown,
+    Value,
+)
 
 DEEPEST = 100
 """Maximum depth of bases that are followed."""
@@ -101,13 +109,17 @@ def is_closed(cls: ClassValue) -> bool:
 
 
 _TEST_CASES = frozenset({"unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "unittest.case.TestCase"})
+_FIXTURES = ("setUpClass", "setUp", "asyncSetUp"), ("setup_class", "setup_method", "setup")
+"""Methods run before each test by unittest and by pytest, in their order."""
 
 
-def fixture_of(cls: ClassValue) -> Value | None:
-    """Method run before each test of a class of tests, by unittest or pytest."""
-    if not _TEST_CASES.isdisjoint(outside_bases(cls)):
-        return member(cls, "setUp")
-    return member(cls, "setup_method") if cls.name.startswith("Test") else None
+def fixtures_of(cls: ClassValue) -> list[FunctionValue]:
+    """Methods of a class of tests run before each test."""
+    is_unittest = not _TEST_CASES.isdisjoint(outside_bases(cls))
+    if not is_unittest and not cls.name.startswith("Test"):
+        return []
+    found = [member(cls, name) for name in _FIXTURES[0 if is_unittest else 1]]
+    return [each for each in found if isinstance(each, FunctionValue)]
 
 
 def assigned_late(cls: ClassValue, first: Collection[str] = ("__init__",)) -> frozenset[str]:

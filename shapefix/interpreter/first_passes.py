@@ -1,4 +1,4 @@
-"""Code that the first pass of a loop skips, such as `if i > 0:`: it runs in the state of a later pass."""
+"""Run code skipped by the first pass of a loop (`if i > 0:`) in the state of a later pass."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def loop_decided(ev: Evaluator, test: cst.BaseExpression) -> tuple[Loop, bool] |
 
 
 def forget_first_pass(ev: Evaluator, loop: Loop, test: cst.BaseExpression) -> None:
-    """Forget all values at a test that a later pass of the loop computes from those of the pass before."""
+    """Forget all values at a test for later passes of the loop that depend on the pass before."""
     stale = _stale(ev, loop, test)
     for name in stale:
         if name.endswith(ITEMS):

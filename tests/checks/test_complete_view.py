@@ -36,6 +36,25 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """
+STOPPED = """
+class Stopped:
+    def __enter__(self):
+        torch.set_grad_enabled(False)
+
+    def __exit__(self, *error):
+        torch.set_grad_enabled(True)
+"""
+EVALUATION = """
+net = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+loader = DataLoader(TensorDataset(torch.ones(8, 4)), batch_size=2)
+net.eval()
+right = 0
+for (x,) in loader:
+    with CONTEXT:
+        y = net(x)
+    right += y.argmax(1).sum().item()
+print(right)
+"""
 PAIRS = {
     "a base class out of sight clears the gradients": Pair(
         "SF803",
@@ -202,6 +221,123 @@ for step in range(3000):
 """,
         "if step:",
         "if step >= 0:",
+    ),
+    "a loop moves each module of a list that a branch extends": Pair(
+        "SF602",
+        """
+from settings import extend
+
+class Reader:
+    def __init__(self):
+        self.words = nn.Embedding(9, 8) if extend else None
+        self.encoder, self.out = nn.LSTM(8, 8), nn.Linear(8, 1)
+
+    def to(self, device):
+        modules = [self.encoder, self.out]
+        if self.words is not None:
+            modules.append(self.words)
+        for module in modules:
+            module.to(device)
+        return self
+
+Reader().to("cuda").out(torch.ones(2, 8).to("cuda"))
+""",
+        "            module.to(device)",
+        "            print(module)",
+    ),
+    "a layer of a list is switched": Pair(
+        "SF804",
+        """
+net = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+for part in [net, nn.Linear(4, 4), *map(nn.Linear, range(3))]:
+    part.eval()
+with torch.no_grad():
+    for (x,) in DataLoader(TensorDataset(torch.ones(8, 4)), batch_size=2):
+        print(net(x))
+""",
+        "part.eval()",
+        "print(part)",
+    ),
+    "a setting makes the tensor a leaf": Pair(
+        "SF607",
+        """
+from pictures import image
+
+target = image.clone()
+target.requires_grad = True
+torch.optim.SGD([target], lr=0.1)
+""",
+        "image.clone()",
+        "torch.zeros(3, requires_grad=True).clone()",
+    ),
+    "layers assigned to a Sequential run after those before": Pair(
+        "SF508",
+        """
+net = nn.Sequential()
+net.features = nn.Linear(20, 20)
+net.output = nn.Linear(20, 5)
+nn.CrossEntropyLoss()(net(torch.rand(4, 20)), torch.zeros(4).long())
+""",
+        "torch.zeros(4)",
+        "torch.zeros(5)",
+    ),
+    "a conversion copies an expanded tensor": Pair(
+        "SF104",
+        """
+def filled(x):
+    inputs = torch.zeros(2, 3).unsqueeze(1).expand(2, 5, 3).type(torch.cuda.FloatTensor)
+    inputs[:, 0] = x
+    return inputs
+""",
+        ".type(torch.cuda.FloatTensor)",
+        ".type(torch.FloatTensor)",
+    ),
+    "integers cannot require a gradient": Pair(
+        "SF512",
+        """
+w = torch.tensor([1, 1], requires_grad=True)
+print(torch.matmul(torch.rand(4, 2), w))
+""",
+        ", requires_grad=True",
+        "",
+    ),
+    "a line that shows a value": Pair(
+        "SF105",
+        """
+net = nn.Conv2d(1, 1, (1, 2))
+x = net(torch.ones(1, 1, 4, 4))
+x.reshape(3, 4)
+""",
+        "x.reshape(3, 4)\n",
+        "x.reshape(3, 4)\nprint(x)\n",
+    ),
+    "a constructor that raises": Pair(
+        "SF506",
+        """
+class Body(nn.Module):
+    def __init__(self):
+        self.first = nn.Conv2d(3, 32, 3)
+        self.second = nn.Conv2d(64, 10, 1)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+Body()(torch.rand(2, 3, 8, 8))
+""",
+        "        self.first =",
+        "        super().__init__()\n        self.first =",
+    ),
+    "a context that is left out": Pair(
+        "SF702",
+        EVALUATION.replace("CONTEXT", "torch._____"),
+        "torch._____",
+        "torch.device('cpu')",
+    ),
+    "a context of the project that stops the recording": Pair(
+        "SF702",
+        STOPPED + EVALUATION.replace("CONTEXT", "Stopped()"),
+        "        torch.set_grad_enabled(False)",
+        "        print(3)",
     ),
 }
 

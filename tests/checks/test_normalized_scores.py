@@ -28,6 +28,7 @@ def steps():
         ("y = F.softmax(net(x), dim=1)\nF.cross_entropy(y, labels)", "net(x)"),
         ("y = net(x)\ny = F.softmax(y, dim=1)\nF.cross_entropy(y, labels)", ""),
         # Only the loss gets the scores.
+        ("y = net(x)\nz = F.softmax(y, dim=1)\nF.cross_entropy(z, labels)", "y"),
         ("y = net(x)\nz = F.softmax(y, dim=1)\nF.cross_entropy(z, labels)\nprint(z)", "y"),
         ("y = net(x)\nz = y.softmax(1)\nnn.CrossEntropyLoss()(z.float(), labels)\nz.argmax(1)", "y"),
         # The order of scores is that of their probabilities.
@@ -49,7 +50,7 @@ def test_other_uses_of_probabilities_keep_them(check: Check, code: str, repair: 
         assert fix.applicability is Applicability.DISPLAY
     else:
         assert fix.applicability is Applicability.UNSAFE
-        assert [edit.content for edit in fix.edits] == [repair]
+        assert "".join(edit.content for edit in fix.edits) == repair
 
 
 @pytest.mark.parametrize(("dim", "codes"), [(0, ["SF515", "SF513"]), (1, ["SF513"])])

@@ -63,9 +63,9 @@ def normalized_scores(
 def _fixes(event: LossComputed, source: Source, activation: str, context: CheckContext) -> Iterator[Fix]:
     call = event.place.node
     given = rewrites.argument(call, 0, "input") if isinstance(call, cst.Call) else None
-    edit = source.bypass(event.place, given.value, context) if given is not None else None
-    if edit is not None:
-        yield Fix(Applicability.UNSAFE, f"pass the scores to the loss: `{edit.content}`", (edit,))
+    edits = source.bypass(event.place, given.value, context) if given is not None else ()
+    if edits:
+        yield Fix(Applicability.UNSAFE, f"pass the scores to the loss: `{edits[0].content}`", edits)
         return
     message = f"leave out the {activation}; apply it only where probabilities are needed"
     yield rewrites.unsafe_or_advice(message, source.removal(context))

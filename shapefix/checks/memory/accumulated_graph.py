@@ -54,7 +54,7 @@ def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule)
             ),
             Evidence(
                 event.place.span,
-                f"`{kept}` still references the graph, in each pass of the loop in "
+                f"`{kept}` still references the graph, in each pass of the loop at "
                 f"{rewrites.line_of(Place(module, loop.node), module)}",
             ),
         ],

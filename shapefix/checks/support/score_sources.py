@@ -58,8 +58,8 @@ class Source:
 
     @property
     def place(self) -> Place:
-        """Place in the code: in a Sequential the layer's own line, otherwise the call."""
-        layer = self._layer_of_sequential
+        """Place in the code: the layer's own line if it is an item of others, otherwise the call."""
+        layer = self._item
         return self.step.place if layer is None or layer.place is None else layer.place
 
     @property
@@ -68,11 +68,14 @@ class Source:
         return abbreviate(self.place.code)
 
     @property
-    def _layer_of_sequential(self) -> LibraryObject | None:
+    def _item(self) -> LibraryObject | None:
+        """Layer created as an item: of a list, or as the argument of `nn.Sequential` or `layers.append`."""
         layer = self.step.producer
         if not isinstance(layer, LibraryObject) or not isinstance(layer.place, Place):
             return None
-        return layer if _container(layer.place) is not None else None
+        outer = [type(each) for each in enclosing(layer.place.module, layer.place.node)[-3:-1]]
+        is_item = outer == [cst.List, cst.Element] or outer[-1:] == [cst.Arg]
+        return layer if is_item else None
 
     def function(self, context: CheckContext) -> str:
         """Qualified name of the function or of the layer's class, empty if it is not known."""
@@ -83,7 +86,7 @@ class Source:
 
     def removal(self, context: CheckContext) -> Edit | None:
         """Edit to leave the operation out, None if its input is not in the code."""
-        layer = self._layer_of_sequential
+        layer = self._item
         if layer is not None and layer.place is not None:
             return _without_item(layer.place)
         given = None if _is_used_elsewhere(self.step.place) else self._given(context)
@@ -96,21 +99,22 @@ class Source:
             return rewrites.without_statement(self.step.place)
         return Edit(module.span(node), code)
 
-    def bypass(self, consumer: Place, passed: cst.BaseExpression, context: CheckContext) -> Edit | None:
-        """Edit to pass the operation's input to a consumer instead of its result, None if that is unclear.
+    def bypass(self, consumer: Place, passed: cst.BaseExpression, context: CheckContext) -> tuple[Edit, ...]:
+        """Edits to pass the operation's input to a consumer instead of its result; empty if that is unclear.
 
-        The result and the input must be variables of the function of the consumer.
+        The result and the input must be variables of the function of the consumer. Without another use of the
+        result, the operation is removed.
         """
         place, result = self.step.place, _assigns_to(self.step.place)
         scope = enclosing_function(place) or place.module.tree
-        if self._layer_of_sequential is not None or place.module is not consumer.module or not result:
-            return None
+        if self._item is not None or place.module is not consumer.module or not result:
+            return ()
         given = self._given(context)
         uses = [node for node in nodes(passed) if dotted_name(node) == result]
         if not isinstance(given, cst.Name) or given.value == result or len(uses) != 1:
-            return None
+            return ()
         if (enclosing_function(consumer) or consumer.module.tree) is not scope:
-            return None
+            return ()
         module, names = place.module, (given.value, result)
         between = range(place.span.row + 1, consumer.span.row + 1)
         targets = (name for node in nodes(scope) for name in _bound_by(node, module, between))
@@ -119,8 +123,11 @@ class Source:
             or not _NO_NAMES.isdisjoint(names)
             or set(names) & set(targets)
         ):
-            return None
-        return Edit(module.span(uses[0]), given.value)
+            return ()
+        edit = Edit(module.span(uses[0]), given.value)
+        mentions = sum(dotted_name(node) == result for node in nodes(scope))
+        unused = rewrites.without_statement(place) if mentions == 2 else None
+        return (edit,) if unused is None else (edit, unused)
 
     def _given(self, context: CheckContext) -> cst.BaseExpression | None:
         """Code of the operation's input; None if the operation is somewhere in a called model."""
@@ -245,21 +252,14 @@ def _call_at(place: Place, context: CheckContext) -> OperationCalled | None:
     )
 
 
-def _container(place: Place) -> cst.Call | None:
-    """Return the `nn.Sequential(...)` with an item created at a place, None for another place."""
-    around = enclosing(place.module, place.node)
-    outer = next(
-        (node for node in reversed(around) if isinstance(node, cst.Call) and node is not place.node), None
-    )
-    if outer is None or place.module.code(outer.func).rpartition(".")[2] != "Sequential":
-        return None
-    return outer if any(argument.value is place.node for argument in outer.args) else None
-
-
 def _without_item(place: Place) -> Edit | None:
-    """Edit to remove an argument of a Sequential other than the first."""
-    outer = _container(place)
-    if outer is None:
-        return None
-    item = next(argument for argument in outer.args if argument.value is place.node)
-    return None if item is outer.args[0] else rewrites.dropped(place.module, outer, item)
+    """Edit to remove a later argument of a Sequential, or an appended layer."""
+    around = enclosing(place.module, place.node)
+    match around[-3:-1]:
+        case [cst.Call() as outer, cst.Arg() as item]:
+            function = place.module.code(outer.func).rpartition(".")[2]
+            if function == "Sequential" and item is not outer.args[0]:
+                return rewrites.dropped(place.module, outer, item)
+            if function == "append" and isinstance(around[-4], cst.Expr):
+                return rewrites.without_statement(place)
+    return None

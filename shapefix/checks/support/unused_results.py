@@ -173,13 +173,28 @@ def _is_display(event: Discarded) -> bool:
     """Whether the file is the transcript of an interactive session: a top-level line shows its value.
 
     A line at the top level that computes nothing else, a bare name or `x + 1`, is the sign of one, and so is
-    a mark of a notebook's cell.
+    a mark of a notebook's cell. A line after which no code reads the variable can only show its value, too.
     """
     module = event.place.module
     shown = module.once(module.tree, _expressions)
     if event.place.node not in shown:
         return False
-    return any(isinstance(part.value, _SHOWN) for part in shown) or bool(_CELL.search(module.text))
+    if any(isinstance(part.value, _SHOWN) for part in shown) or bool(_CELL.search(module.text)):
+        return True
+    return event.name is not None and not _is_read_later(event, event.name.partition(".")[0])
+
+
+def _is_read_later(event: Discarded, name: str) -> bool:
+    """Whether code below a line at the top level, or in a function, reads the variable."""
+    path = event.place.module.path_to(event.place.node)
+    after = False
+    for statement in event.place.module.tree.body:
+        above, after = not after, after or any(statement is node for node in path)
+        functions = (node for node in nodes(statement) if isinstance(node, (cst.FunctionDef, cst.Lambda)))
+        for part in functions if above else (statement,):
+            if any(isinstance(node, cst.Name) and node.value == name for node in nodes(part)):
+                return True
+    return False
 
 
 def _expressions(tree: cst.Module) -> frozenset[cst.Expr]:

@@ -109,7 +109,9 @@ def _called(place: Place) -> str:
 def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
     if layer.place is not None:
         kind = layer.kind.rpartition(".")[2]
-        yield Evidence(layer.place.span, f"this {kind} {what}")
+        is_layer = kind in layer.place.code.partition("(")[0]
+        subject = f"this {kind}" if is_layer else f"a {kind} in it"
+        yield Evidence(layer.place.span, f"{subject} {what}")
 
 
 def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:

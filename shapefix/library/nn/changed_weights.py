@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -12,12 +12,15 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
+    Lost,
     ModulePart,
     Parameter,
+    ParameterAttribute,
     Unknown,
     Value,
     facts_of,
@@ -78,6 +81,21 @@ def _is_module(value: Value) -> bool:
     if isinstance(value, LibraryObject):
         return derives(value.kind, MODULE)
     return ModuleDevice in facts_of(value)
+
+
+@join_values
+def join_modules(left: Value, right: Value, depth: int) -> Value | None:
+    """Join two modules to any of them: code that moves it may move each of them."""
+    if any(isinstance(side, (Lost, Parameter, ParameterAttribute)) for side in (left, right)):
+        return None
+    modules = frozenset(module for side in (left, right) for module in _modules(side))
+    return ModulePart(modules) if modules else None
+
+
+def _modules(value: Value) -> Collection[Value]:
+    if isinstance(value, ModulePart):
+        return value.modules
+    return (value,) if _is_module(value) else ()
 
 
 @before_call
