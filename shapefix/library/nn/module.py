@@ -160,7 +160,7 @@ def initialize(call: Call) -> Value:
 
 @hooks.set_attribute
 def _refuse_before_init(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
-    """End a constructor that assigns a module without any call of `Module.__init__`: torch raises."""
+    """End a constructor with a module assigned before any call of `Module.__init__`: torch raises."""
     function = ev.frame.function
     if not isinstance(owner, InstanceValue) or not isinstance(function, cst.FunctionDef):
         return
