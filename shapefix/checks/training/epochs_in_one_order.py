@@ -14,7 +14,7 @@ from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.domains.batches import EpochRepeated
 from shapefix.domains.training import Backward
-from shapefix.interpreter.modules import dotted_name, nodes
+from shapefix.interpreter.modules import dotted_name, nodes, target_names
 
 _CALL = "set_epoch"
 _COUNTING = frozenset({"range", "trange"})
@@ -26,7 +26,7 @@ def epochs_in_one_order(event: EpochRepeated, context: CheckContext, rule: Rule)
     if any(_CALL in each.text for each in modules) or not _counts(event.epochs.node):
         return
     inner = _trained_in(event, context)
-    if inner is None:
+    if inner is None or (holds(event.epochs.node, event.sampler.node) and not _names_epochs(event)):
         return
     header = event.epochs.node
     module = event.sampler.module
@@ -48,6 +48,12 @@ def _counts(node: cst.For | cst.While | cst.CompFor) -> bool:
         return False
     calls = (each for each in nodes(node.iter) if isinstance(each, cst.Call))
     return any(dotted_name(each.func).rpartition(".")[2] in _COUNTING for each in calls)
+
+
+def _names_epochs(event: EpochRepeated) -> bool:
+    """Whether a loop with a sampler of its own in each pass is one over epochs, not over folds."""
+    node = event.epochs.node
+    return isinstance(node, cst.For) and any("epoch" in name for name in target_names(node.target))
 
 
 def _trained_in(event: EpochRepeated, context: CheckContext) -> cst.For | None:

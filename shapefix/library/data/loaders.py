@@ -256,6 +256,8 @@ def _note_epochs(call: Call, loader: LibraryObject) -> None:
     ):
         return
     shuffles = sampler.arguments.get("shuffle", Constant(True))
+    if "seed" in sampler.arguments:
+        return
     if sampler.kind in DISTRIBUTED_SAMPLERS and isinstance(shuffles, Constant) and shuffles.value is True:
         call.ev.emit(EpochRepeated(call.place, call.ev.calls, sampler.place, loops[-1]))
 
