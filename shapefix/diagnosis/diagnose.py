@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
+from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
 from shapefix.diagnosis.project_frames import ProjectFrame, project_frames
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.engine.session import CheckSession
@@ -24,7 +25,7 @@ class Diagnosis:
 
     report is the error at the end of its chain; error is the exception of that chain with an explanation or
     a cause. frames are those of the user's own code, outermost first. session is None if no file of them
-    exists. layer says which layer failed, if there is no cause.
+    exists. layer is the one that failed, if there is no cause.
     """
 
     report: ErrorReport
@@ -33,7 +34,7 @@ class Diagnosis:
     frames: tuple[ProjectFrame, ...]
     causes: tuple[ErrorCause, ...]
     session: CheckSession | None
-    layer: str | None = None
+    layer: FailingLayer | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -57,7 +58,9 @@ def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None
     for error in chain:
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings)
-        diagnoses.append(Diagnosis(report, error, explain_message(error.message), own, found, session))
+        explanation = explain_message(error.message)
+        layer = None if found else failing_layer(explanation, own)
+        diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
 
 

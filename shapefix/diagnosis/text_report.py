@@ -129,8 +129,10 @@ def _unexplained(diagnosis: Diagnosis, view: View) -> Iterator[str]:
         yield "\nshapefix does not know this message, and `shapefix check` finds no cause for it.\n"
         return
     if diagnosis.layer is not None:
-        yield "\n"
-        yield from _paragraph(diagnosis.layer, view)
+        layer = diagnosis.layer
+        place = f"{one_line(view.relative(layer.path))}:{layer.row}"
+        yield f"\nYour layer: `{one_line(layer.name)}` = {one_line(layer.code)} at {place}\n"
+        yield f"It takes {layer.wanted}, and {layer.arrived} arrived.\n"
     yield "\nUsual causes:\n"
     for cause in found.causes:
         yield from _paragraph(cause, view, "  - ", "    ")
