@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from shapefix.diagnosis.bare_messages import BareMessages
 from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
@@ -45,9 +46,11 @@ class Diagnosis:
 def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None = None) -> Diagnosis | None:
     """Diagnose the last error of a log; None without one. Raises ConfigurationError.
 
-    folder is that of the project, for paths of another machine.
+    In a log without a traceback, it is the last message with an explanation. folder is that of the project,
+    for paths of another machine.
     """
-    report = last_error(read_reports(lines))
+    messages = BareMessages()
+    report = last_error(read_reports(messages.watch(lines))) or messages.report()
     if report is None:
         return None
     chain = list(report.chain())
