@@ -58,7 +58,7 @@ def report(found: Diagnosis | None, request: DiagnoseRequest) -> int:
     if request.output_format == "json":
         write(json_report.render(found, view))
     elif found is None:
-        echo_err("no Python traceback found in the input")
+        echo_err("no error found in the input")
     else:
         write(text_report.render(found, view, _patch(found, view)))
     if found is None:

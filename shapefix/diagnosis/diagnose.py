@@ -6,9 +6,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from shapefix.diagnosis.bare_messages import BareMessages
 from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
+from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
 from shapefix.diagnosis.project_frames import ProjectFrame, project_frames
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.engine.session import CheckSession
@@ -24,7 +26,7 @@ class Diagnosis:
 
     report is the error at the end of its chain; error is the exception of that chain with an explanation or
     a cause. frames are those of the user's own code, outermost first. session is None if no file of them
-    exists. layer says which layer failed, if there is no cause.
+    exists. layer is the one that failed, if there is no cause.
     """
 
     report: ErrorReport
@@ -33,7 +35,7 @@ class Diagnosis:
     frames: tuple[ProjectFrame, ...]
     causes: tuple[ErrorCause, ...]
     session: CheckSession | None
-    layer: str | None = None
+    layer: FailingLayer | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -44,9 +46,11 @@ class Diagnosis:
 def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None = None) -> Diagnosis | None:
     """Diagnose the last error of a log; None without one. Raises ConfigurationError.
 
-    folder is that of the project, for paths of another machine.
+    In a log without a traceback, it is the last message with an explanation. folder is that of the project,
+    for paths of another machine.
     """
-    report = last_error(read_reports(lines))
+    messages = BareMessages()
+    report = last_error(read_reports(messages.watch(lines))) or messages.report()
     if report is None:
         return None
     chain = list(report.chain())
@@ -57,7 +61,9 @@ def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None
     for error in chain:
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings)
-        diagnoses.append(Diagnosis(report, error, explain_message(error.message), own, found, session))
+        explanation = explain_message(error.message)
+        layer = None if found else failing_layer(explanation, own)
+        diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from shapefix.diagnosis.diagnose import Diagnosis
+from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.report.json import encodable, finding_entry
 from shapefix.report.view import View, json_text
@@ -29,7 +30,7 @@ def render(diagnosis: Diagnosis | None, view: View) -> Iterator[str]:
                 "fields": dict(found.fields),
                 "usual_causes": list(found.causes),
                 "look_at": found.look,
-                "layer": diagnosis.layer,
+                "layer": _layer(diagnosis.layer, view),
             },
             "confidence": diagnosis.causes[0].confidence.name.lower() if diagnosis.causes else None,
             "causes": [finding_entry(each.finding, view) for each in diagnosis.causes],
@@ -37,6 +38,13 @@ def render(diagnosis: Diagnosis | None, view: View) -> Iterator[str]:
         }
     text = json.dumps(document, indent=2, ensure_ascii=False)
     yield json_text(text if encodable(text) else json.dumps(document, indent=2)) + "\n"
+
+
+def _layer(layer: FailingLayer | None, view: View) -> dict[str, object] | None:
+    if layer is None:
+        return None
+    place = {"filename": view.absolute(layer.path), "row": layer.row}
+    return {"name": layer.name, "code": layer.code, **place, "takes": layer.wanted, "gets": layer.arrived}
 
 
 def _frame(frame: ProjectFrame, view: View) -> dict[str, object]:

@@ -56,7 +56,7 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     message = visible(error.message, "\n\t")
     if len(message) > _MOST_MESSAGE:
         message = message[:_MOST_MESSAGE] + "…"
-    yield f"{error.name}: {message}\n" if message else f"{error.name}\n"
+    yield ": ".join(part for part in (error.name, message) if part) + "\n"
     if diagnosis.error is not diagnosis.report:
         last = diagnosis.report
         yield f"(the log ends with {last.name}: {one_line(last.message)[:100]})\n"
@@ -67,6 +67,9 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
 def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     """Render the user's own frames, and the number of others between them."""
     frames = diagnosis.error.frames
+    if not frames and not diagnosis.report.frames:
+        yield "\nThe log has no traceback: the line that fails is not known.\n"
+        return
     known = {id(each.frame): each for each in diagnosis.frames}
     if not any(id(frame) in known for frame in frames):
         frames = diagnosis.report.frames
@@ -129,8 +132,10 @@ def _unexplained(diagnosis: Diagnosis, view: View) -> Iterator[str]:
         yield "\nshapefix does not know this message, and `shapefix check` finds no cause for it.\n"
         return
     if diagnosis.layer is not None:
-        yield "\n"
-        yield from _paragraph(diagnosis.layer, view)
+        layer = diagnosis.layer
+        place = f"{one_line(view.relative(layer.path))}:{layer.row}"
+        yield f"\nYour layer: `{one_line(layer.name)}` = {one_line(layer.code)} at {place}\n"
+        yield f"It takes {layer.wanted}, and {layer.arrived} arrived.\n"
     yield "\nUsual causes:\n"
     for cause in found.causes:
         yield from _paragraph(cause, view, "  - ", "    ")

@@ -108,7 +108,7 @@ def test_exit_codes_without_a_cause(project: Project, log: str, code: int, form:
         document = json.loads(ran.out)
         assert (document["error"] is None, document["causes"]) == (code == 2, [])
     elif code == 2:
-        assert ran.err == "no Python traceback found in the input\n"
+        assert ran.err == "no error found in the input\n"
     elif log is KNOWN:
         assert "An id is negative or not smaller" in ran.out
         assert "Usual causes:\n  - Tokens were added" in ran.out
@@ -141,3 +141,25 @@ def test_files_outside_of_the_project_are_never_written(project: Project) -> Non
     ran = shapefix("diagnose", "--apply", _log(folder, LOG.replace("/home/ana/work/train.py", str(outside))))
     assert ran.code == 1
     assert outside.read_text() == CODE
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        (
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x4000 and 271x256)",
+            "RuntimeError: mat1",
+        ),
+        (
+            "Warning: Eval batch 0 failed: view size is not compatible with input tensor's size and stride "
+            "(at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
+            "Warning: Eval batch 0 failed: view size",
+        ),
+    ],
+)
+def test_a_message_without_a_traceback_is_explained(project: Project, line: str, first: str) -> None:
+    ran = shapefix("diagnose", _log(project(), f"Epoch 1\n{line}\nEpoch 2\nError: it goes on\n"))
+    assert ran.code == 1
+    assert ran.out.startswith(first)
+    assert "The log has no traceback" in ran.out
+    assert "Usual causes:" in ran.out

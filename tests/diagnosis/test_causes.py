@@ -188,3 +188,41 @@ except Exception as error:
 def test_an_unknown_message_has_no_explanation(tmp_path: Path) -> None:
     _, found = _diagnosed(tmp_path, "import torch\nraise LookupError('shelf 7 is empty')\n")
     assert (found.explanation, found.causes) == (None, ())
+
+
+_UNKNOWN_INPUT = """\
+import sys
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.rest = nn.Sequential(nn.ReLU(), nn.Linear(in_features=width, out_features=4), nn.Linear(4, 3))
+
+    def forward(self, x):
+        return self.rest(self.first(x))
+
+class Other(nn.Module):
+    def __init__(self):
+        self.rest = nn.Linear(24, 9)
+
+exec("size = 24; data = torch.zeros(2, 8)")
+Net(size)(data)
+"""
+
+
+def test_the_layer_is_found_where_the_check_lacks_its_size(tmp_path: Path) -> None:
+    _, found = _diagnosed(tmp_path, _UNKNOWN_INPUT)
+    assert found.causes == ()
+    assert found.layer is not None
+    assert (found.layer.name, found.layer.row) == ("self.rest", 9)
+    assert found.layer.code == "nn.Linear(in_features=width, out_features=4)"
+    assert (found.layer.wanted, found.layer.arrived) == ("24", "16")
+
+
+def test_two_layers_that_fit_are_no_answer(tmp_path: Path) -> None:
+    code = _UNKNOWN_INPUT.replace("nn.Linear(4, 3)", "nn.Linear(width, 3)")
+    _, found = _diagnosed(tmp_path, code)
+    assert (found.causes, found.layer) == ((), None)
