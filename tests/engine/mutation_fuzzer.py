@@ -59,10 +59,18 @@ def mutant(originals: Sequence[str], seed: int, number: int) -> str:
     chooser = random.Random(f"{seed}:{number}")
     for _ in range(_ATTEMPTS):
         text = mutated(chooser.choice(originals), chooser.choice(originals), chooser)
-        with warnings.catch_warnings(action="ignore"), contextlib.suppress(SyntaxError, ValueError, RecursionError):
-            ast.parse(text)
+        if _is_parsed(text):
             break
     return text
+
+
+def _is_parsed(text: str) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def results(originals: Sequence[str], seed: int, numbers: range) -> Iterator[MutantResult]:

@@ -84,7 +84,7 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
     given = arguments_of(call)
     for other in (given.value("dim"), given.value("other")):
-        if isinstance(other, TensorValue):
+        if isinstance(other, TensorValue) and name in ("max", "min"):
             return result_of(call, [tensor, other], Op(name))
     if given.is_none("dim") and name in ("max", "min", "median"):
         return as_result(call, Layout((), ()), Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
