@@ -37,6 +37,8 @@ class Atom(Symbol):
 
     __slots__ = ("left", "op", "right", "weight")
 
+    weight: int
+
     def __init__(self, op: str, left: Size, right: Size, least: int) -> None:
         super().__init__(op, least)
         self.op = op

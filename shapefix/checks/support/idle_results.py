@@ -68,7 +68,7 @@ def is_measured(module: Module, around: list[cst.CSTNode]) -> bool:
 
 def _measured(block: cst.IndentedBlock | cst.Module) -> frozenset[cst.CSTNode]:
     """The statements between two reads of a clock, with nothing but expressions around them."""
-    reads = {each: _reads_clock(each) for each in block.body}
+    reads: dict[cst.CSTNode, bool] = {each: _reads_clock(each) for each in block.body}
     return _next_to_clock(block.body, reads) & _next_to_clock(reversed(block.body), reads)
 
 
