@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -10,6 +11,20 @@ from typing import Literal
 
 REVEAL = "reveal"
 """The code of what answers `reveal(x)`; no rule has it, and no selection leaves it out."""
+
+
+_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)\Z", re.DOTALL)
+
+
+def path_of(notebook: str, number: int) -> str:
+    """Return the path-like name of a notebook's cell: `train.ipynb:cell 3`."""
+    return f"{notebook}:cell {number}"
+
+
+def cell_of(path: str) -> tuple[str, int] | None:
+    """Return the notebook and number of a cell from its path_of name; None for any other path."""
+    found = _CELL.match(path)
+    return (found["path"], int(found["number"])) if found else None
 
 
 class Severity(StrEnum):
@@ -298,21 +313,28 @@ def in_run_order(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     severities = list(Severity)
 
     def key(finding: Diagnostic) -> tuple[object, ...]:
-        script = finding.calls[0].span.path if finding.calls else finding.span.path
+        entry = finding.calls[0].span if finding.calls else finding.span
+        script, _ = cell_of(entry.path) or (entry.path, 0)
+        path, cell = cell_of(finding.span.path) or (finding.span.path, 0)
         rank = severities.index(finding.severity)
-        return PurePath(script).parent, rank, script, finding.moment, finding.span, finding.code
+        place = path, cell, finding.span, finding.code
+        return PurePath(script).parent, rank, script, finding.moment, *place
 
     return sorted(findings, key=key)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A file, or a folder, without a result; row and column if a place is known."""
+    """A file, or a folder, without a result; row and column if a place is known.
+
+    A partial failure is that of one cell of a notebook: the others are checked.
+    """
 
     path: str
     message: str
     row: int | None = None
     column: int | None = None
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)

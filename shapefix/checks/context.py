@@ -36,7 +36,8 @@ Kind = TypeVar("Kind", bound=TrainingEvent)
 class CheckContext:
     """All events of one run, in their order, and the names of symbols in the user's code.
 
-    uses_gpu returns whether some code of the project uses a GPU.
+    uses_gpu returns whether some code of the project uses a GPU; may_be_moved whether some code that
+    constructs objects of the class of a name may move them to one.
     """
 
     events: Sequence[Event]
@@ -44,6 +45,7 @@ class CheckContext:
     uses_gpu: Callable[[], bool] = lambda: True
     loops_to: Mapping[Event, tuple[Loop, ...]] = field(default_factory=dict)
     """The loops around an event whose first pass is certain to get there."""
+    may_be_moved: Callable[[str], bool] = lambda name: True
 
     @cached_property
     def kinds(self) -> frozenset[type[Event]]:

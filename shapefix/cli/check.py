@@ -97,7 +97,7 @@ def view_of(request: CheckRequest, settings: Settings, session: CheckSession) ->
         session.source,
         quiet=request.quiet,
         verbose=request.verbose,
-        coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
+        coverage=Coverage(session.read, session.stats.irrelevant),
         offers=partial(_offer, session, settings),
         unchecked=session.unchecked(),
     )

@@ -15,7 +15,7 @@ from shapefix.cli.exit_codes import exit_code
 from shapefix.cli.output import counted, report_failures, report_rejected, report_unchanged, write, write_diff
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import echo_err
-from shapefix.diagnostics import Diagnostic, Failure
+from shapefix.diagnostics import Diagnostic, Failure, cell_of
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import Settings
 from shapefix.report.view import View, one_line
@@ -50,7 +50,8 @@ def _show(request: CheckRequest, session: CheckSession, view: View, output_forma
         if repair.old != repair.new:
             repairs.append(repair)
             if output_format.for_people:
-                write_diff(view, repair.old.path, repair.old.text, repair.new.text)
+                for path, old, new in repair.changes:
+                    write_diff(view, path, old, new)
     remaining, failures = without_answers(session.findings()), session.failures()
     if output_format.for_people:
         report_failures(failures, view)
@@ -79,7 +80,11 @@ def _apply(request: CheckRequest, session: CheckSession, view: View, output_form
             counts = Counter(finding.code for finding in repair.applied)
             what = ", ".join(f"{number} x {code}" for code, number in sorted(counts.items()))
             stream.write(f"{path}: repaired {what}\n")
-            stream.writelines(f"{row}\n" for row in _new_rows(repair.old.text, repair.new.text))
+            for changed, old, new in repair.changes:
+                cell = cell_of(changed)
+                if cell is not None:
+                    stream.write(f"  cell {cell[1]}\n")
+                stream.writelines(f"{row}\n" for row in _new_rows(old, new))
     remaining, failures = without_answers(session.findings()), session.failures()
     view = replace(view, unchecked=session.unchecked())
     write(output_format.render(remaining, failures, replace(view, quiet=True)))

@@ -73,12 +73,11 @@ MOST_NOTES = 5
 def report_unchecked(unchecked: Iterable[Unchecked], view: View, verbose: bool) -> None:
     """Report unchecked places, one per line.
 
-    Without verbose these are at most five lines, one for each reason in a file. The summary counts notebooks.
+    Without verbose these are at most five lines, one for each reason in a file.
     """
     groups: dict[object, list[Unchecked]] = {}
     for each in unchecked:
-        if verbose or each.row is not None or each.kind != "notebook":
-            groups.setdefault(each if verbose else (each.path, each.kind), []).append(each)
+        groups.setdefault(each if verbose else (each.path, each.kind), []).append(each)
     shown = list(groups.values()) if verbose else list(groups.values())[:MOST_NOTES]
     for first, *others in shown:
         echo_err(unchecked_line(first, view, len(others)))

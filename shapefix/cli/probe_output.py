@@ -152,7 +152,8 @@ def _artifact(failure: RaisedException, cause: str, view: View) -> str:
 
 @cache
 def _source(path: str) -> str | None:
-    from shapefix.sources.notebooks import cell_of, cells
+    from shapefix.diagnostics import cell_of
+    from shapefix.sources.notebooks import cells
     from shapefix.sources.text import Unreadable, read_bytes, read_source
 
     cell = cell_of(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.joins import join_objects, join_values
@@ -68,6 +70,13 @@ class Collated(Event):
     single: bool = False
     none: tuple[Place, ...] = ()
     forward: CallSignature | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BatchesDrawn(Event):
+    """Iteration over a loader, by the code or by a trainer; loader is the call that created it."""
+
+    loader: cst.CSTNode
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -32,6 +32,26 @@ class StateDict(Unknown):
         self.place = place
 
 
+class LoadedFile(Unknown):
+    """Unknown contents of a file read with `torch.load` by its default settings, or a part of them.
+
+    calls are those that led to the load; tests are the unknown conditions around it.
+    """
+
+    __slots__ = ("calls", "place", "tests")
+
+    def __init__(self, place: Place, calls: tuple[Place, ...], tests: frozenset[cst.CSTNode]) -> None:
+        super().__init__("file")
+        self.place = place
+        self.calls = calls
+        self.tests = tests
+
+    def _part(self, key: str, hint: str) -> Unknown:
+        part = LoadedFile(self.place, self.calls, self.tests)
+        self.attributes[key] = part
+        return part
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Saved:
     """Value written to a file, and the call of `torch.save`."""
@@ -69,8 +89,10 @@ class StateLoaded(Event):
 class ObjectsLoaded(Event):
     """`torch.load` of a file with objects of other classes than tensors, by its default settings.
 
-    what names one of them, saved is the call that wrote it.
+    what names one of them, saved is the call that wrote it. Both are missing for a file of another program;
+    used is then the method of a module that its contents need.
     """
 
     what: str
-    saved: Place
+    saved: Place | None
+    used: str = ""

@@ -8,12 +8,22 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.classes import is_closed
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import FALSE, TRUE, Constant, LibraryObject, Unknown, Value, facts_of
+from shapefix.interpreter.values import (
+    FALSE,
+    TRUE,
+    Constant,
+    InstanceValue,
+    LibraryObject,
+    Unknown,
+    Value,
+    facts_of,
+)
 
 NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 ENABLE_GRAD, SET_GRAD_ENABLED = "torch.enable_grad", "torch.set_grad_enabled"
@@ -186,4 +196,6 @@ def records_gradients(value: Value, before: bool | None) -> bool | None:
         if name == SET_GRAD_ENABLED:
             return bool(asked) if isinstance(mode, Constant) else None
         return False if asked is True else before if asked is False else None
+    if isinstance(value, InstanceValue) and not is_closed(value.cls):
+        return None
     return None if isinstance(value, Unknown) else before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ class GraphReused(Event):
 
     backward is the second one, first the earlier one, the same in a loop. made is the operation of the shared
     part. loop is the loop with both; is_carried is whether a pass of it passes the part on to the next one.
+    names are the variables with results in the shared part; for a state the one that carries it, a tuple if
+    is_tuple.
     """
 
     backward: Backward
@@ -35,15 +37,21 @@ class GraphReused(Event):
     made: MadeAt
     loop: Loop | None
     is_carried: bool
+    names: frozenset[str] = frozenset()
+    is_tuple: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Change:
-    """Values of one place before and after the first pass of a loop; names of attributes begin with a dot."""
+    """Values of one place before and after the first pass of a loop; names of attributes begin with a dot.
+
+    is_part is whether they are items of a tuple or list.
+    """
 
     name: str
     old: Value
     new: TensorValue
+    is_part: bool = False
 
 
 @hooks.end_first_pass
@@ -68,11 +76,18 @@ def _note_later_passes(ev: Evaluator, loop: Loop, start: int, changes: list[tupl
             and _is_prefix(made.loops, within[:-1])
         ]
         for made in found[:1]:
-            ev.emit(GraphReused(backward.place, backward.calls, backward, backward, made, loop, False))
-        if not found:
-            carried = _passed_on(ev, loop, loss, changed)
-            if carried is not None and carried.once and _is_prefix(carried.loops, within):
-                ev.emit(GraphReused(backward.place, backward.calls, backward, backward, carried, loop, True))
+            names = _names_of(ev, _graph(loss, before))
+            ev.emit(GraphReused(backward.place, backward.calls, backward, backward, made, loop, False, names))
+        if found:
+            continue
+        change, carried = _passed_on(ev, loop, loss, changed)
+        if change is not None and carried is not None and carried.once and _is_prefix(carried.loops, within):
+            names = frozenset({change.name}) if not _is_sum(ev, loop, change) else frozenset[str]()
+            event = GraphReused(
+                *(backward.place, backward.calls, backward, backward, carried, loop, True),
+                *(names, change.is_part),
+            )
+            ev.emit(event)
 
 
 def note_second_backward(ev: Evaluator, backward: Backward) -> None:
@@ -98,12 +113,24 @@ def note_second_backward(ev: Evaluator, backward: Backward) -> None:
             if _moment(made) in used and made.once and _is_prefix(made.loops, loops):
                 loop = loops[-1] if again else None
                 is_carried = again and made.loops == loops
-                ev.emit(GraphReused(backward.place, backward.calls, backward, first, made, loop, is_carried))
+                names = _names_of(ev, {*graph_of(first.loss)} & {*shared})
+                event = GraphReused(
+                    backward.place, backward.calls, backward, first, made, loop, is_carried, names
+                )
+                ev.emit(event)
                 return
 
 
-def _passed_on(ev: Evaluator, loop: Loop, loss: TensorValue, changed: list[_Change]) -> MadeAt | None:
-    """Return the operation with a graph used again by the next pass: through a state or a sum."""
+def _names_of(ev: Evaluator, tensors: Iterable[TensorValue]) -> frozenset[str]:
+    """Return the variables of the running function bound to one of these tensors."""
+    known = {id(each) for each in tensors}
+    return frozenset(name for name, value in ev.frames[-1].scope.names.items() if id(value) in known)
+
+
+def _passed_on(
+    ev: Evaluator, loop: Loop, loss: TensorValue, changed: list[_Change]
+) -> tuple[_Change | None, MadeAt | None]:
+    """Return the state or sum with a graph used again by the next pass, and its operation."""
     used = graph_of(loss)
     results = ev.state[SavedTensors].results
     freed = {_moment(results[each]) for each in used if each in results}
@@ -116,9 +143,25 @@ def _passed_on(ev: Evaluator, loop: Loop, loss: TensorValue, changed: list[_Chan
             continue
         for tensor in graph_of(change.new):
             made = results.get(tensor)
-            if made is not None and _moment(made) in freed:
-                return made
-    return None
+            if made is None or _moment(made) not in freed:
+                continue
+            if not change.name.startswith(".") or _is_assigned(made, change.name[1:]):
+                return change, made
+    return None, None
+
+
+def _is_assigned(made: MadeAt, attribute: str) -> bool:
+    """Whether the file of an operation assigns an attribute of this name: a state of the project's own."""
+    module = made.place.module
+    return attribute in module.once(module.tree, _assigned_attributes)
+
+
+def _assigned_attributes(tree: cst.CSTNode) -> frozenset[str]:
+    found: set[str] = set()
+    for node in nodes(tree):
+        if isinstance(node, (cst.AssignTarget, cst.AnnAssign)):
+            found.update(each.attr.value for each in nodes(node.target) if isinstance(each, cst.Attribute))
+    return frozenset(found)
 
 
 def _is_sum(ev: Evaluator, loop: Loop, change: _Change) -> bool:
@@ -233,7 +276,7 @@ def _tensors(changes: list[tuple[str, Any, Any]], depth: int = 0) -> Iterator[_C
     for name, old, new in changes:
         if isinstance(new, TensorValue):
             if isinstance(old, Value):
-                yield _Change(name, old, new)
+                yield _Change(name, old, new, depth > 0)
             continue
         olds = elements(old) if isinstance(old, Value) else None
         news = elements(new) if isinstance(new, Value) else None

@@ -13,10 +13,11 @@ from shapefix.interpreter.events import Event
 class RemovedArgument(Event):
     """Keyword argument of a library's function or constructor in a version without it.
 
-    function is the name as in the library, given the argument; others are the keywords of the call. version
-    is the first one without it.
+    function is the name in package, given the argument; others are the keywords of the call. version is the
+    first one without it.
     """
 
+    package: str
     function: str
     given: cst.Arg
     keyword: str

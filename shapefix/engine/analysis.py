@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,7 +65,8 @@ class FileAnalyzer:
     """Analyzes the files of one project, one after another, and shares parsed modules between them.
 
     read returns the text of the project's other files by path; it may raise Unreadable. transformers_version
-    is the version that the project uses, None for the newest; oldest_transformers the oldest one it permits.
+    is the version that the project uses, None for the newest; oldest_versions the oldest
+    versions of libraries that it permits, by name.
     """
 
     def __init__(
@@ -74,14 +75,14 @@ class FileAnalyzer:
         rules: frozenset[str],
         read: Callable[[str], SourceText] = read_source,
         transformers_version: str | None = None,
-        oldest_transformers: str | None = None,
+        oldest_versions: Mapping[str, str] | None = None,
     ) -> None:
         self._rules = rules
         self._project = project
         self._read = read
         self._gpu_use = GpuUse(project, read)
         self._modules = ProjectModules(project, read, transformers_version)
-        self._oldest = {} if oldest_transformers is None else {"transformers": oldest_transformers}
+        self._oldest = oldest_versions or {}
 
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:
         """Run the file at path (absolute) and check the run against the rules. Errors become a Failure."""
@@ -143,6 +144,15 @@ class FileAnalyzer:
                 probes.found.add(user)
             return user is not None
 
+        def may_be_moved(name: str) -> bool:
+            nonlocal is_cacheable
+            user = self._gpu_use.mover(path, source.text, name)
+            if user is None:
+                is_cacheable = False
+            elif user != path:
+                probes.found.add(user)
+            return user is not None
+
         events: Sequence[Event] = ev.events
         demo = demo_mismatches(events, path)
         if demo:
@@ -154,7 +164,7 @@ class FileAnalyzer:
                 # The run of the script reports what is wrong for it, too.
                 probes.found.add(script)
                 events = [event for event in events if event not in demo]
-        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to)
+        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to, may_be_moved)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):

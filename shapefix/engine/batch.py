@@ -42,7 +42,9 @@ class BatchRunner:
     def __init__(self, settings: Settings, overlay: SourceOverlay, folders: Sequence[str] = ()) -> None:
         self.settings = settings
         self.overlay = overlay
-        self._caches: dict[tuple[str, str, frozenset[str], str | None, str | None], Cache] = {}
+        self._caches: dict[
+            tuple[str, str, frozenset[str], str | None, tuple[tuple[str, str], ...]], Cache
+        ] = {}
         self._folders = folders
         self._roots: dict[str, str] = {}
 
@@ -76,7 +78,7 @@ class BatchRunner:
         if root is None:
             root = self._roots[folder] = project_root_of(path, self._folders)
         version = self.settings.transformers_version(path, root)
-        oldest = self.settings.oldest_transformers(path, root)
+        oldest = self.settings.oldest_versions(path, root)
         return FileTask(path, data, root, self.settings.rules(path), version, oldest)
 
     def forget(self, path: str) -> None:
@@ -145,10 +147,10 @@ class BatchRunner:
         signed_with = None if folder is None else signing_key()
         if folder is None or signed_with is None or self.overlay:
             return None
-        version, oldest = task.transformers_version, task.oldest_transformers
+        version, oldest = task.transformers_version, task.oldest_versions
         key = (folder, task.root, task.rules, version, oldest)
         if key not in self._caches:
-            made_with = (task.root, f"transformers {version} {oldest}", *sorted(task.rules))
+            made_with = (task.root, f"transformers {version}", f"at least {oldest}", *sorted(task.rules))
             self._caches[key] = Cache(folder, fingerprint(*made_with), signed_with)
         return self._caches[key]
 

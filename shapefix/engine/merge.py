@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import (
     Applicability,
@@ -18,13 +19,18 @@ from shapefix.diagnostics import (
     Role,
     Severity,
     Span,
+    cell_of,
     in_run_order,
+    path_of,
 )
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
 from shapefix.engine.tasks import FileResult
 from shapefix.sources.suppressions import apply_suppressions
-from shapefix.sources.text import Unreadable
+from shapefix.sources.text import Unreadable, is_notebook
+
+if TYPE_CHECKING:
+    from shapefix.sources.notebook_text import NotebookText
 
 _TESTS = frozenset({"test", "tests", "demo", "example"})
 """Words in the names of files with calls for their own sake."""
@@ -235,8 +241,13 @@ def _with_imports(fix: Fix, path: str, text: str | None) -> Fix:
 class DisplayPaths:
     """Maps real paths to the user's names; the two differ for links."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        """names maps absolute paths to the user's names for them."""
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        notebook: Callable[[str], NotebookText | None] = lambda path: None,
+    ) -> None:
+        """names maps absolute paths to the user's names for them; notebook reads a notebook by its path."""
+        self._notebook = notebook
         self._names = {
             path: name for path, name in names.items() if name == "-" or os.path.abspath(name) != path
         }
@@ -244,7 +255,8 @@ class DisplayPaths:
 
     def finding(self, finding: Diagnostic) -> Diagnostic:
         """Return the finding with the user's file names in all its spans."""
-        if not self._names:
+        spans = (finding.span, *(step.span for step in finding.evidence))
+        if not self._names and not any(is_notebook(span.path) for span in spans):
             return finding
         return replace(
             finding,
@@ -258,16 +270,29 @@ class DisplayPaths:
         )
 
     def failure(self, failure: Failure) -> Failure:
-        """Return the failure with the user's name for its file."""
-        return replace(failure, path=self.path(failure.path))
+        """Return the failure with the user's name for its file, and its cell in a notebook."""
+        path, row = self.place(failure.path, failure.row)
+        return replace(failure, path=path, row=row)
+
+    def place(self, path: str, row: int | None) -> tuple[str, int | None]:
+        """Return the user's name for a file, or for the cell of a notebook, and the row in it."""
+        notebook = None if row is None or not is_notebook(path) else self._notebook(path)
+        if notebook is None or row is None:
+            return self.path(path), row
+        cell, row = notebook.place(row)
+        return path_of(self.path(path), cell), row
 
     def path(self, path: str) -> str:
         """Return the user's name for the file at an absolute path."""
         return self._names.get(path, path)
 
     def real(self, name: str) -> str:
-        """Return the absolute path of a file by the user's name."""
+        """Return the absolute path of a file by the user's name for it, or for one of its cells."""
+        cell = cell_of(name)
+        name = name if cell is None else cell[0]
         return self._real.get(name, name)
 
     def _span(self, span: Span) -> Span:
-        return replace(span, path=self.path(span.path))
+        path, row = self.place(span.path, span.row)
+        assert row is not None
+        return replace(span, path=path, row=row, end_row=span.end_row - span.row + row)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
-from shapefix.diagnostics import Diagnostic, Failure
+from shapefix.diagnostics import Diagnostic, Failure, path_of
 from shapefix.engine.batch import BatchRunner
 from shapefix.engine.merge import FindingsByFile, unique
 from shapefix.engine.tasks import FileChecker, FileResult
 from shapefix.repair.fixpoint import repair
 from shapefix.repair.writes import LeftAlone
-from shapefix.sources.text import SourceText, Unreadable, reason
+from shapefix.sources.text import SourceText, Unreadable, is_notebook, reason
+
+if TYPE_CHECKING:
+    from shapefix.sources.notebook_text import NotebookText
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,21 @@ class FileRepair:
     new: SourceText
     applied: tuple[Diagnostic, ...]
     rejected: tuple[tuple[Diagnostic, str], ...]
+
+    @property
+    def changes(self) -> tuple[tuple[str, str, str], ...]:
+        """The repaired texts, each with its path, old and new; a notebook has one for each repaired cell."""
+        if self.old == self.new:
+            return ()
+        if not is_notebook(self.old.path):
+            return ((self.old.path, self.old.text, self.new.text),)
+        old, new = cast("NotebookText", self.old), cast("NotebookText", self.new)
+        before = {cell.number: cell.text for cell in old.cells}
+        return tuple(
+            (path_of(old.path, cell.number), before[cell.number], cell.text)
+            for cell in new.cells
+            if before[cell.number] != cell.text
+        )
 
     @property
     def is_stale(self) -> bool:
@@ -104,8 +123,9 @@ class _RepairedFile:
         # The file itself comes first: the others then import its new text.
         for checked in (path, *self._reaching):
             result = self._check(checked)
-            if checked == path and result.failures:
-                raise AnalysisFailed(result.failures[0].message)
+            whole = [each for each in result.failures if not each.is_partial]
+            if checked == path and whole:
+                raise AnalysisFailed(whole[0].message)
             found += (each for each in result.diagnostics if each.span.path == path)
         return self._findings.wanted(path, unique(found))
 
@@ -114,4 +134,4 @@ class _RepairedFile:
 
 
 def _with_text(source: SourceText, text: str) -> SourceText:
-    return SourceText(source.path, text, source.encoding, source.bom)
+    return replace(source, text=text)

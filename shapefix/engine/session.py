@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from shapefix.diagnostics import Diagnostic, Failure, Severity, Span, Unchecked
+from shapefix.diagnostics import Diagnostic, Failure, Severity, Span, Unchecked, cell_of
 from shapefix.engine.batch import BatchRunner, project_root_of
 from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
 from shapefix.engine.repairs import FileRepair, repair_files
@@ -21,6 +22,9 @@ from shapefix.sources.importers import MOST_SEARCHED, importers, is_importable
 from shapefix.sources.project import Project
 from shapefix.sources.text import Unreadable
 from shapefix.sources.unused_code import UnusedCode
+
+if TYPE_CHECKING:
+    from shapefix.sources.notebook_text import NotebookText
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished files and the number of all files."""
@@ -83,7 +87,7 @@ class CheckSession:
             self._overlay.set(path, standard_input.data)
         for path, data in (overlay or {}).items():
             self._overlay.set(path, data)
-        self._display = DisplayPaths(self._names)
+        self._display = DisplayPaths(self._names, self._notebook)
         self._folders = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
         self._runner = BatchRunner(settings, self._overlay, self._folders)
         self._run_importers = run_importers
@@ -94,6 +98,7 @@ class CheckSession:
         self._imports: dict[str, frozenset[str]] = {}
         self._unchecked: dict[str, tuple[Unchecked, ...]] = {}
         self._failed_repairs: list[Failure] = []
+        self._last_notebook: NotebookText | None = None
         self._progress = progress
 
     def run(self) -> CheckSession:
@@ -112,7 +117,7 @@ class CheckSession:
         found: list[str] = []
         for root, paths in named.items():
             files = discover([root], self._settings.configurations, most=MOST_SEARCHED).files
-            found += importers(Project(root), paths, map(real_path, files), self.data)
+            found += importers(Project(root), paths, map(real_path, files), self._overlay.code)
         others = [path for path in dict.fromkeys(found) if path not in self._names]
         return tuple(path for path in others if self._settings.invalid(path) is None)
 
@@ -137,7 +142,7 @@ class CheckSession:
     def _code(self, path: str) -> UnusedCode:
         root = project_root_of(path, self._folders)
         if root not in self._unused:
-            self._unused[root] = UnusedCode(root, self.data)
+            self._unused[root] = UnusedCode(root, self._overlay.code)
         return self._unused[root]
 
     def _is_in_folder(self, path: str) -> bool:
@@ -195,12 +200,10 @@ class CheckSession:
     @property
     def read(self) -> int:
         """The number of readable, parsed files."""
-        return len(self._names.keys() - {failure.path for failure in self._findings.failures})
-
-    @property
-    def notebooks(self) -> tuple[str, ...]:
-        """The notebooks in the given folders; they are not checked."""
-        return self._discovered.notebooks
+        return len(
+            self._names.keys()
+            - {failure.path for failure in self._findings.failures if not failure.is_partial}
+        )
 
     def findings(self) -> tuple[Diagnostic, ...]:
         """Return the findings to report, by path and position; fixes contain their imports as edits."""
@@ -224,17 +227,32 @@ class CheckSession:
         )
 
     def unchecked(self) -> tuple[Unchecked, ...]:
-        """Return the unchecked places of the given files, and skipped notebooks."""
+        """Return the unchecked places of the given files."""
         found = {each for places in self._unchecked.values() for each in places}
         ordered = sorted(found, key=lambda each: (each.path, each.row or 0, each.column or 0, each.kind))
-        return (
-            *(Unchecked(path, "notebooks are not checked yet", kind="notebook") for path in self.notebooks),
-            *(replace(each, path=self._display.path(each.path)) for each in ordered),
+        places = (self._display.place(each.path, each.row) for each in ordered)
+        return tuple(
+            replace(each, path=path, row=row) for each, (path, row) in zip(ordered, places, strict=True)
         )
 
     def source(self, path: str) -> str | None:
-        """Return the checked text, for a path from a finding."""
-        return self._overlay.text(self._display.real(path))
+        """Return the checked text of a file or a cell, for a path from a finding."""
+        real, cell = self._display.real(path), cell_of(path)
+        if cell is None:
+            return self._overlay.text(real)
+        notebook = self._notebook(real)
+        return None if notebook is None else notebook.cell(cell[1])
+
+    def _notebook(self, path: str) -> NotebookText | None:
+        """Return the text of a notebook; the last one read is kept while its content is the same."""
+        try:
+            data = self._overlay.data(path)
+        except Unreadable:
+            return None
+        last = self._last_notebook
+        if last is None or (last.path, last.original) != (path, data):
+            last = self._last_notebook = self._overlay.notebook(path)
+        return last
 
     def data(self, path: str) -> bytes | None:
         """Return the checked bytes, None if the file cannot be read."""

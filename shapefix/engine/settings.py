@@ -166,15 +166,16 @@ class Settings:
         chosen = self.configuration(path).transformers_version
         return chosen or self._requirements.transformers_version(os.path.dirname(path), root)
 
-    def oldest_transformers(self, path: str, root: str) -> str | None:
-        """Return the oldest permitted version of transformers for a file; None for the newest.
+    def oldest_versions(self, path: str, root: str) -> tuple[tuple[str, str], ...]:
+        """Return the oldest permitted version of each library for a file; a missing one is the newest.
 
         It is the set version, or the lower bound in the requirements of the project at root.
         """
-        if self.options.transformers_version is not None:
-            return self.options.transformers_version
-        chosen = self.configuration(path).transformers_version
-        return chosen or self._requirements.oldest_transformers(os.path.dirname(path), root)
+        found = self._requirements.oldest_versions(os.path.dirname(path), root)
+        chosen = self.options.transformers_version or self.configuration(path).transformers_version
+        if chosen is not None:
+            found["transformers"] = chosen
+        return tuple(sorted(found.items()))
 
     def fixes(self, path: str, fix: Fix) -> bool:
         """Check whether a fix may be applied in the file at path."""

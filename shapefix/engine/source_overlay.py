@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from shapefix.sources.text import SourceText, Unreadable, decode_source, read_bytes
+from shapefix.sources.text import SourceText, Unreadable, is_notebook, read_bytes, source_of
+
+if TYPE_CHECKING:
+    from shapefix.sources.notebook_text import NotebookText
 
 
 class SourceOverlay:
@@ -38,8 +42,26 @@ class SourceOverlay:
         return read_bytes(path) if data is None else data
 
     def source(self, path: str) -> SourceText:
-        """Return the text of a file. Raises Unreadable."""
-        return decode_source(path, self.data(path))
+        """Return the text of a file, the Python of all cells for a notebook. Raises Unreadable."""
+        return source_of(path, self.data(path))
+
+    def notebook(self, path: str) -> NotebookText | None:
+        """Return the text of a notebook; None for other files and unreadable ones."""
+        from shapefix.sources.notebook_text import read_notebook
+
+        if not is_notebook(path):
+            return None
+        try:
+            return read_notebook(path, self.data(path))
+        except Unreadable:
+            return None
+
+    def code(self, path: str) -> bytes | None:
+        """Return the Python code of a file in bytes, None if it cannot be read."""
+        try:
+            return self.source(path).text.encode(errors="replace") if is_notebook(path) else self.data(path)
+        except Unreadable:
+            return None
 
     def text(self, path: str) -> str | None:
         """Return the text of a file, None if it cannot be read."""

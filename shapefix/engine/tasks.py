@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from shapefix.diagnostics import Diagnostic, Failure, Unchecked
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.rulebook.pages import RulebookError
+from shapefix.sources.notebooks import OtherLanguage
 from shapefix.sources.relevance import mentions_library
-from shapefix.sources.text import SourceText, Unreadable, decode_source
+from shapefix.sources.text import SourceText, Unreadable, is_notebook, source_of
 
 if TYPE_CHECKING:
     from shapefix.engine.analysis import FileAnalyzer
+    from shapefix.sources.notebook_text import NotebookText
 
 
 @dataclass(frozen=True)
 class FileTask:
     """A file to check: its absolute path, its bytes, the root of its project, and the rules to apply.
 
-    transformers_version is the version that the file is written for, None for the newest; oldest_transformers
-    is the oldest one that its project permits.
+    transformers_version is the version that the file is written for, None for the newest; oldest_versions
+    are the oldest versions of libraries that its project permits, by name.
     """
 
     path: str
@@ -30,7 +32,7 @@ class FileTask:
     root: str
     rules: frozenset[str]
     transformers_version: str | None = None
-    oldest_transformers: str | None = None
+    oldest_versions: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,19 @@ class FileChecker:
     def __init__(self, source: Callable[[str], SourceText]) -> None:
         self._source = source
         self._analyzer: FileAnalyzer | None = None
-        self._scope: tuple[str, frozenset[str], str | None, str | None] | None = None
+        self._scope: tuple[str, frozenset[str], str | None, tuple[tuple[str, str], ...]] | None = None
 
     def check(self, task: FileTask) -> FileResult:
         """Check one file. Never raises, except to end the process."""
         path = task.path
         try:
-            source = decode_source(path, task.data)
-            if not mentions_library(task.data):
-                failure = syntax_failure(source)
-                return FileResult(path, failures=(failure,) if failure else (), relevant=False)
+            source = source_of(path, task.data)
+            code = source.text.encode(errors="replace") if is_notebook(path) else task.data
+            if not mentions_library(code):
+                return FileResult(path, failures=_syntax_failures(source), relevant=False)
             check_parse_limits(source)
+        except OtherLanguage:
+            return FileResult(path, relevant=False)
         except Unreadable as error:
             return FileResult(path, failures=(Failure(path, error.message, error.row, error.column),))
         try:
@@ -85,7 +89,7 @@ class FileChecker:
         return FileResult(
             path,
             analysis.diagnostics + analysis.answers,
-            analysis.failures,
+            analysis.failures + _broken_cells(source),
             frozenset(analysis.probes.found),
             frozenset(analysis.probes.missing),
             analysis.unchecked,
@@ -94,14 +98,19 @@ class FileChecker:
         )
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:
-        versions = (task.transformers_version, task.oldest_transformers)
-        scope = (task.root, task.rules, *versions)
+        scope = (task.root, task.rules, task.transformers_version, task.oldest_versions)
         if self._analyzer is None or scope != self._scope:
             # Imported late: `--version` and cached runs do not need them.
             from shapefix.engine.analysis import FileAnalyzer
             from shapefix.sources.project import Project
 
-            self._analyzer = FileAnalyzer(Project(task.root), task.rules, self._parsable, *versions)
+            self._analyzer = FileAnalyzer(
+                Project(task.root),
+                task.rules,
+                self._parsable,
+                task.transformers_version,
+                dict(task.oldest_versions),
+            )
             self._scope = scope
         return self._analyzer
 
@@ -109,3 +118,19 @@ class FileChecker:
         source = self._source(path)
         check_parse_limits(source)
         return source
+
+
+def _syntax_failures(source: SourceText) -> tuple[Failure, ...]:
+    failure = syntax_failure(source)
+    return (failure,) if failure else _broken_cells(source)
+
+
+def _broken_cells(source: SourceText) -> tuple[Failure, ...]:
+    """Return a failure for each cell of a notebook with a syntax error; the others are checked."""
+    if not is_notebook(source.path):
+        return ()
+    notebook = cast("NotebookText", source)
+    return tuple(
+        Failure(source.path, f"cannot be parsed: {each.message}", notebook.row(each), each.column, True)
+        for each in notebook.broken
+    )

@@ -135,7 +135,7 @@ def bound(ev: Evaluator, own: Value, owner: InstanceValue, node: cst.CSTNode) ->
             case Binding.CLASS_METHOD:
                 return BoundMethod(owner.cls, own)
             case Binding.UNKNOWN:
-                return Unknown(own.name)
+                return Unknown(f"self.{own.name}")
         return BoundMethod(owner, own)
     return own
 

@@ -7,16 +7,26 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.calls import Arguments, call_method
+from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
 from shapefix.interpreter.expected_errors import expects_raise, fails_without_exception, only_prints
+from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Reference, Unknown
+from shapefix.interpreter.values import (
+    FunctionValue,
+    InstanceValue,
+    LibraryObject,
+    Reference,
+    Unknown,
+    Value,
+)
 
 _REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
 """Exceptions of torch for sizes that do not fit."""
@@ -42,13 +52,21 @@ def branch(ev: Evaluator, node: cst.If) -> Flow:
 
 def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow:
     """Run both branches, and continue with the facts shared by both."""
+    decided = loop_decided(ev, node.test)
+    loop, taken = decided or (None, None)
     ev.journal.begin()
+    if loop is not None and taken is False:
+        forget_first_pass(ev, loop, node.test)
     first = ev.run(node.body)
     one = ev.journal.undo()
+    if loop is not None and taken is True and first is Flow.LEAVES:
+        forget_first_pass(ev, loop, node.test)
     if orelse is None:
         ev.journal.apply([one, UNCHANGED] if first is Flow.FALLS_THROUGH else [UNCHANGED])
         return Flow.FALLS_THROUGH
     ev.journal.begin()
+    if loop is not None and taken is True:
+        forget_first_pass(ev, loop, node.test)
     second = _otherwise(ev, orelse)
     other = ev.journal.undo()
     paths = [path for path, end in ((one, first), (other, second)) if end is Flow.FALLS_THROUGH]
@@ -153,10 +171,13 @@ def with_(ev: Evaluator, node: cst.With) -> Flow:
     exits: list[hooks.Exit] = []
     for entry in node.items:
         value = ev.evaluate(entry.item)
+        if isinstance(value, Reference) and ev.library.function(value.name) is None:
+            # No context by itself: its author has left something out.
+            value = Unknown()
         exits += enter(ev, value)
         suppressing = suppressing or ev.library.suppresses(value) or expects_raise(ev, entry.item)
+        entered = _entered(ev, value, entry.item)
         if entry.asname is not None:
-            entered = value if isinstance(value, LibraryObject) else Unknown()
             bind(ev, entry.asname.name, entered)
     ev.silenced += suppressing
     end = ev.run(node.body)
@@ -165,6 +186,13 @@ def with_(ev: Evaluator, node: cst.With) -> Flow:
         leave()
     # An exception that is suppressed does not leave the block.
     return Flow.FALLS_THROUGH if suppressing else end
+
+
+def _entered(ev: Evaluator, value: Value, node: cst.CSTNode) -> Value:
+    """Value bound by `with value as name`; the project's own `__enter__` runs."""
+    if isinstance(value, InstanceValue) and isinstance(member(value.cls, "__enter__"), FunctionValue):
+        return call_method(ev, value, "__enter__", Arguments(), node)
+    return value if isinstance(value, LibraryObject) else Unknown()
 
 
 @statement(cst.Match)

@@ -204,7 +204,8 @@ def _unfollowed(ev: Evaluator, function: Value, node: cst.CSTNode) -> Unknown:
 def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
     """Check whether an unknown call may change objects of the code.
 
-    A call with arguments only changes these; a method of the same name as a tensor's changes nothing else.
+    A call with arguments only changes these; a method of the same name as a tensor's changes nothing else. A
+    method of an object of the project changes the object.
     """
     if not isinstance(node, cst.Call) or (
         isinstance(function, Unknown) and function.hint.startswith("self.")
@@ -302,7 +303,8 @@ def call_method(
             method = ev.library.method(base, name)
             if method is not None:
                 return method(Call(ev, f"{base}.{name}", ev.place(node), arguments, instance))
-    invalidate(ev, arguments.everything)
+    # Code out of sight may change the object and all below it.
+    invalidate(ev, (instance, *arguments.everything))
     return unfollowed(ev.place(node))
 
 

@@ -37,6 +37,10 @@ class Assignment:
 
     targets: tuple[str, ...]
     reads: frozenset[str]
+    node: cst.CSTNode
+    """The statement."""
+    block: cst.BaseSuite
+    """The block with the statement directly in it."""
 
 
 class LaterChanges(IntEnum):
@@ -205,9 +209,9 @@ class LoopCarried:
                 self._forget_content(ev, container, key)
         if isinstance(self._loop, cst.CompFor):
             return
-        assignments = self._module.once(self._loop, _assignments)
+        stated = self._module.once(self._loop, assignments)
         containers = {container for container, key in changed if key != "graph"}
-        names = {name for entry in assignments for name in entry.reads}
+        names = {name for entry in stated for name in entry.reads}
         if isinstance(self._loop, cst.For):
             # Each iteration binds these again before it reads them.
             names.difference_update(_targets(self._loop.target))
@@ -216,7 +220,7 @@ class LoopCarried:
         growing = True
         while growing:
             growing = False
-            for assignment in assignments:
+            for assignment in stated:
                 if not assignment.reads.isdisjoint(tainted) and not lost.issuperset(assignment.targets):
                     lost.update(assignment.targets)
                     tainted.update(assignment.targets)
@@ -226,9 +230,9 @@ class LoopCarried:
             ev.frame.returns.append(Lost())
         for name in lost - {RETURNED}:
             if name.endswith(ITEMS):
-                _forget_items(ev, name.removesuffix(ITEMS))
+                forget_items(ev, name.removesuffix(ITEMS))
             else:
-                _forget(ev, name)
+                forget_name(ev, name)
 
     def _forget_content(self, ev: Evaluator, container: Container, key: Any) -> None:
         """Invalidate the content of a list, dictionary, object or tensor changed by each iteration."""
@@ -309,7 +313,8 @@ def _facts(value: Any) -> Any:
     return value
 
 
-def _forget(ev: Evaluator, name: str) -> None:
+def forget_name(ev: Evaluator, name: str) -> None:
+    """Forget the value of a name: another iteration has another one."""
     holder = _holder(ev, name)
     if holder is None:
         return
@@ -326,7 +331,7 @@ _MADE = (TensorValue, InstanceValue, LibraryObject)
 """Values created for given sizes; the rows of a list keep what they have in common."""
 
 
-def _forget_items(ev: Evaluator, name: str) -> None:
+def forget_items(ev: Evaluator, name: str) -> None:
     """Forget the items of a list or library container: later iterations store other ones."""
     holder = _holder(ev, name)
     owner = holder[0].get(holder[1]) if holder is not None else None
@@ -340,7 +345,8 @@ def _forget_items(ev: Evaluator, name: str) -> None:
             ev.journal.write(held.fields, CONTENTS, Contents(None, None, None, held.axes))
 
 
-def _assignments(loop: cst.For | cst.While) -> tuple[Assignment, ...]:
+def assignments(loop: cst.For | cst.While) -> tuple[Assignment, ...]:
+    """Assignments in the body of a loop, in their order."""
     conditions = frozenset(_reads(loop.test)) if isinstance(loop, cst.While) else frozenset()
     return tuple(_in_block(loop.body, conditions))
 
@@ -349,19 +355,21 @@ def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assi
     for statement in block.body:
         if isinstance(statement, cst.SimpleStatementLine):
             for small in statement.body:
-                yield from _in_small(small, conditions)
+                yield from _in_small(small, conditions, block)
         else:
             tests = frozenset(_tests(statement))
             for inner in _blocks(statement):
                 yield from _in_block(inner, conditions | tests)
             if isinstance(statement, (cst.For, cst.With)):
-                yield Assignment(tuple(_bound(statement)), conditions | tests)
+                yield Assignment(tuple(_bound(statement)), conditions | tests, statement, block)
             if tests and _jumps(statement):
                 # The statements after it only run if it does not jump.
                 conditions |= tests
 
 
-def _in_small(node: cst.BaseSmallStatement, conditions: frozenset[str]) -> Iterator[Assignment]:
+def _in_small(
+    node: cst.BaseSmallStatement, conditions: frozenset[str], block: cst.BaseSuite
+) -> Iterator[Assignment]:
     reads: set[str] = set()
     names: list[str] = []
     if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
@@ -370,7 +378,7 @@ def _in_small(node: cst.BaseSmallStatement, conditions: frozenset[str]) -> Itera
         held = dotted_name(function.value) if isinstance(function, cst.Attribute) else ""
         if held:
             given = {name for argument in node.value.args for name in _reads(argument)}
-            yield Assignment((held + ITEMS,), conditions | given)
+            yield Assignment((held + ITEMS,), conditions | given, node, block)
     if isinstance(node, cst.Assign):
         _note(node.value, reads, names)
         beside: set[str] = set()
@@ -383,9 +391,9 @@ def _in_small(node: cst.BaseSmallStatement, conditions: frozenset[str]) -> Itera
         if isinstance(node, (cst.AugAssign, cst.AnnAssign)):
             names += _targets(node.target)
         elif isinstance(node, cst.Return):
-            yield Assignment((RETURNED,), conditions | reads)
+            yield Assignment((RETURNED,), conditions | reads, node, block)
     if names:
-        yield Assignment(tuple(names), conditions | reads)
+        yield Assignment(tuple(names), conditions | reads, node, block)
 
 
 def _targets(target: cst.CSTNode) -> Iterator[str]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 import libcst as cst
 
-from shapefix.interpreter.values import ClassValue, Constant, InstanceValue, Reference, Unknown, Value
+from shapefix.interpreter.values import (
+    ClassValue,
+    Constant,
+    FunctionValue,
+    InstanceValue,
+    Reference,
+    Unknown,
+    Value,
+)
 
 DEEPEST = 100
 """Maximum depth of bases that are followed."""
@@ -100,25 +108,40 @@ def is_closed(cls: ClassValue) -> bool:
     return all(isinstance(base, (ClassValue, Reference)) for base in lineage(cls))
 
 
-def assigned_late(cls: ClassValue) -> frozenset[str]:
-    """Attributes of self assigned outside of __init__, in the class or its project bases."""
+_TEST_CASES = frozenset({"unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "unittest.case.TestCase"})
+_FIXTURES = ("setUpClass", "setUp", "asyncSetUp"), ("setup_class", "setup_method", "setup")
+"""Methods run before each test by unittest and by pytest, in their order."""
+
+
+def fixtures_of(cls: ClassValue) -> list[FunctionValue]:
+    """Methods of a class of tests run before each test."""
+    is_unittest = not _TEST_CASES.isdisjoint(outside_bases(cls))
+    if not is_unittest and not cls.name.startswith("Test"):
+        return []
+    found = [member(cls, name) for name in _FIXTURES[0 if is_unittest else 1]]
+    return [each for each in found if isinstance(each, FunctionValue)]
+
+
+def assigned_late(cls: ClassValue, first: Collection[str] = ("__init__",)) -> frozenset[str]:
+    """Attributes of self assigned outside of the first methods, in the class or its project bases."""
     names: set[str] = set()
     for base in lineage(cls):
         if isinstance(base, ClassValue):
-            names |= base.module.once(base.node, _assigned_in_methods)
+            for method, assigned in base.module.once(base.node, _assigned_in_methods).items():
+                if method not in first:
+                    names |= assigned
     return frozenset(names)
 
 
-def _assigned_in_methods(node: cst.ClassDef) -> frozenset[str]:
-    names: set[str] = set()
+def _assigned_in_methods(node: cst.ClassDef) -> dict[str, frozenset[str]]:
+    """Attributes of self assigned by each method."""
+    found: dict[str, frozenset[str]] = {}
     for statement in node.body.body:
-        if (
-            type(statement) is cst.FunctionDef
-            and statement.name.value != "__init__"
-            and statement.params.params
-        ):
-            names.update(_assigned(statement.body, statement.params.params[0].name.value))
-    return frozenset(names)
+        if type(statement) is cst.FunctionDef and statement.params.params:
+            assigned = frozenset(_assigned(statement.body, statement.params.params[0].name.value))
+            name = statement.name.value
+            found[name] = found.get(name, frozenset()) | assigned
+    return found
 
 
 def _assigned(block: cst.BaseSuite, this: str) -> Iterator[str]:
@@ -165,13 +188,14 @@ def _attributes(target: cst.CSTNode, this: str) -> Iterator[str]:
         yield target.attr.value
 
 
-def loosen(instance: InstanceValue) -> None:
+def loosen(instance: InstanceValue, first: Collection[str]) -> None:
     """Forget attributes possibly changed by any method before another one runs, flags above all.
 
-    The instance must not have been used yet: nothing of this is written to the journal.
+    first are the methods run before all others. The instance must not have been used yet: nothing of this is
+    written to the journal.
     """
     instance.open = True
-    late = assigned_late(instance.cls)
+    late = assigned_late(instance.cls, first)
     for name, value in list(instance.fields.items()):
         flag = isinstance(value, Constant) and (value.value is None or isinstance(value.value, bool))
         if name in late or flag:

@@ -99,6 +99,10 @@ class Loop:
     continues: list[Changes] = field(default_factory=list)
     state: DomainState = field(default_factory=DomainState)
     """State attached to this loop by domains, by its type."""
+    first: dict[str, int] = field(default_factory=dict)
+    """Counters of the loop, with their values in the first pass."""
+    bound: frozenset[str] = frozenset()
+    """Names bound by the header, in each pass."""
 
 
 @dataclass(eq=False, slots=True)

@@ -14,6 +14,7 @@ from shapefix.interpreter.carried import LoopCarried
 from shapefix.interpreter.containers import NO_AXES, Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
+from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
@@ -262,10 +263,15 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
         return ev.evaluate(node.body if known else node.orelse)
     ev.frame.tests.append(node.test)
     refused = ev.refused
+    loop, taken = loop_decided(ev, node.test) or (None, None)
     ev.journal.begin()
+    if loop is not None and taken is False:
+        forget_first_pass(ev, loop, node.test)
     first = ev.evaluate(node.body)
     one = ev.journal.undo()
     ev.journal.begin()
+    if loop is not None and taken is True:
+        forget_first_pass(ev, loop, node.test)
     second = ev.evaluate(node.orelse)
     other = ev.journal.undo()
     ev.refused = refused

@@ -7,11 +7,13 @@ from collections.abc import Callable
 import libcst as cst
 
 from shapefix.interpreter import hooks
-from shapefix.interpreter.carried import LoopCarried, may_break
+from shapefix.interpreter.carried import LoopCarried, assignments, may_break
 from shapefix.interpreter.containers import RaggedDim
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
+from shapefix.interpreter.first_passes import first_numbers
 from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.journal import UNCHANGED, Changes, content
+from shapefix.interpreter.modules import target_names
 from shapefix.interpreter.per_item_sizes import axes_of, now
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.targets import bind
@@ -44,6 +46,11 @@ def _open_loop(
     ev: Evaluator, node: cst.For | cst.While, iterable: Value | None, header: int, depth: int
 ) -> Loop:
     loop = ev.open_loop(node, iterable, header, depth)
+    if isinstance(node, cst.For):
+        loop.bound = frozenset(target_names(node.target))
+        first = first_numbers(ev, node)
+        changed = {name for entry in ev.frame.module.once(node, assignments) for name in entry.targets}
+        loop.first = {name: number for name, number in first.items() if name not in changed}
     for hook in hooks.begin_loop if iterable is not None else ():
         hook(ev, loop)
     return loop

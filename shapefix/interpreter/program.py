@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.interpreter import blocks, expressions, loops, statements
-from shapefix.interpreter.classes import loosen, member
+from shapefix.interpreter.classes import fixtures_of, loosen, member
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import run_uncalled
 from shapefix.interpreter.large_literals import condensed
@@ -134,9 +134,12 @@ def _uncalled_methods(
         if ev.refusals > refused:
             # There are no objects of this class.
             return
+    fixtures = fixtures_of(cls)
+    for fixture in fixtures:
+        run_uncalled(ev, fixture, instance)
     for field in fields_of_record(cls) or ():
         instance.fields[field.name] = Unknown(f"self.{field.name}")
-    loosen(instance)
+    loosen(instance, {"__init__", *(fixture.name for fixture in fixtures)})
     for function in waiting:
         if id(function.node) not in ev.visited:
             yield (

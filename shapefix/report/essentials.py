@@ -62,10 +62,7 @@ def breadcrumb(finding: Diagnostic, view: View, room: int) -> str:
 
 
 def short_place(span: Span, near: Span, view: View) -> str:
-    """Return `line 57`, or `train.py:57` in another file of the same folder, or the path in another one."""
+    """Return `line 57`, or in another file than near the path from the current folder: `src/train.py:57`."""
     if span.path == near.path:
         return f"line {span.row}"
-    path = view.relative(span.path)
-    folder, _, name = path.replace("\\", "/").rpartition("/")
-    is_near = folder == view.relative(near.path).replace("\\", "/").rpartition("/")[0]
-    return f"{one_line(name if is_near else path)}:{span.row}"
+    return f"{one_line(view.relative(span.path))}:{span.row}"

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from itertools import pairwise
 
-from shapefix.diagnostics import Cause, Diagnostic, Role, RunVerdict, in_run_order
+from shapefix.diagnostics import Cause, Diagnostic, Role, in_run_order
 
-_NUMBERED = re.compile(r"\bline \d+")
-"""Line numbers in a message: copies of a mistake are at other ones."""
-_Key: TypeAlias = tuple[Cause, RunVerdict | None]
+_NUMBERED = re.compile(r"\b(line|[\w./\\-]+\.py:) ?\d+")
+"""Places in a message: copies of a mistake are at other ones."""
+_CODE = re.compile(r"`[^`]*`")
+_CODE_OR_NUMBER = re.compile(r"`[^`]*`|\d+(?:\.\d+)?")
+_DTYPE = re.compile(r"\b[a-z]+\d+\[")
+"""The dtype of a tensor, if the message shows it: `f32[3, 8]`."""
+_IGNORED = re.compile(r"""("[^"]*"|'[^']*')|\s*#.*""")
+"""The strings and the comment of a line."""
+_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)*(?P<call>\s*\()?")
+"""A name or a chain of attributes, and whether it is called."""
+_WITHOUT_SIZES = "SF6"
+"""Rules from here on report steps, and rules before it sizes; a size may be wrong for many reasons."""
+_BLOCK = re.compile(r"(?:async\s+def|def|class)\b")
 
 
 @dataclass(frozen=True)
@@ -38,46 +48,113 @@ def folded(
 ) -> list[FoldedFinding]:
     """Return one entry per cause, in the order of the run. sources returns the text of a path.
 
-    A mistake copied to several files, with the same code at every place, is one cause.
+    These are one cause: findings with the same stated cause; a mistake copied to several places, with the
+    same message about the same code; one repeated on other variables of a class or function, or in adjacent
+    statements; and a tensor rejected by several layers.
     """
     ordered = in_run_order(findings)
     named = {Cause(each.code, each.span): each for each in ordered}
-    groups: dict[_Key, list[Diagnostic]] = {}
-    for finding in ordered:
-        groups.setdefault(_key(finding, named), []).append(finding)
-    copies: dict[object, list[Diagnostic]] = {}
+    adjacent = _adjacent(ordered)
 
     @lru_cache(maxsize=8)
     def lines(path: str) -> Sequence[str]:
         return (sources(path) or "").splitlines()
 
-    for group in groups.values():
-        copies.setdefault(_copied(group[0], lines), []).extend(group)
-    return [FoldedFinding(first, tuple(others)) for first, *others in copies.values()]
+    entries: dict[int, list[Diagnostic]] = {}
+    entry_of: dict[Hashable, int] = {}
+    for number, finding in enumerate(ordered):
+        verdict = finding.confirmation.verdict if finding.confirmation else None
+        keys = [
+            (verdict, *key)
+            for key in (_caused(finding, named), ("adjacent", adjacent[number]), *_written(finding, lines))
+        ]
+        known = sorted({entry_of[key] for key in keys if key in entry_of}) or [number]
+        first, *rest = known
+        for each in rest:
+            entries[first] += entries.pop(each)
+        for key, entry in entry_of.items():
+            if entry in rest:
+                entry_of[key] = first
+        entry_of.update(dict.fromkeys(keys, first))
+        entries.setdefault(first, []).append(finding)
+    return [FoldedFinding(found[0], tuple(found[1:])) for _, found in sorted(entries.items())]
 
 
-def _key(finding: Diagnostic, named: Mapping[Cause, Diagnostic]) -> _Key:
+def _caused(finding: Diagnostic, named: Mapping[Cause, Diagnostic]) -> tuple[Hashable, ...]:
     """Return the cause of a finding; if that is another finding, the cause of that one."""
-    verdict = finding.confirmation.verdict if finding.confirmation else None
     seen = {Cause(finding.code, finding.span)}
     cause = finding.cause
     while cause in named and cause not in seen:
         seen.add(cause)
         cause = named[cause].cause
-    return cause, verdict
+    return ("cause", cause)
 
 
-def _copied(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> object:
-    """Return a key equal for all copies of a mistake; for unknown lines, the finding itself.
+def _written(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> Iterator[tuple[Hashable, ...]]:
+    """Yield keys for the text of the line: equal for copies, and for repetitions on other variables.
 
-    The copies may be indented differently, and called by different code.
+    Copies may be indented differently, and called by different code. A habit names the mistake exactly, so
+    its repetitions need no guess.
     """
-    rows: list[str] = []
-    steps = [step.span for step in finding.evidence if step.role is not Role.CALL]
-    for span in (finding.span, *steps):
-        known = lines(span.path)
-        if len(known) < span.row:
-            return finding
-        rows.append(known[span.row - 1].strip())
-    verdict = finding.confirmation.verdict if finding.confirmation else None
-    return finding.code, _NUMBERED.sub("line", finding.message), finding.severity, verdict, tuple(rows)
+    text = lines(finding.span.path)
+    if len(text) < finding.span.row:
+        return
+    row = text[finding.span.row - 1].strip()
+    rule = (finding.code, finding.severity)
+    yield ("copy", *rule, _NUMBERED.sub(r"\1", finding.message), row)
+    pattern = _pattern(row)
+    if pattern and not finding.habit:
+        message = _CODE_OR_NUMBER.sub("", finding.message)
+        yield ("repeated", *rule, finding.span.path, _outer_block(text, finding.span.row), message, pattern)
+        if finding.code >= _WITHOUT_SIZES:
+            yield ("renamed", *rule, _without_code(finding), pattern)
+    made = [step.span for step in finding.evidence if step.role in (Role.HISTORY, Role.PRODUCER)]
+    if len(made) == 1 and finding.error is not None:
+        origin = lines(made[0].path)
+        if len(origin) >= made[0].row:
+            yield ("rejected", *rule, _without_code(finding), origin[made[0].row - 1].strip())
+
+
+def _adjacent(ordered: Sequence[Diagnostic]) -> list[int]:
+    """Return a number per finding, equal in consecutive rows with the same mistake and the same sizes."""
+    rows: dict[tuple[Hashable, ...], list[tuple[int, int, int]]] = {}
+    for number, finding in enumerate(ordered):
+        span = finding.span
+        kind = (finding.code, finding.severity, span.path, finding.habit, _without_code(finding))
+        rows.setdefault(kind, []).append((span.row, span.end_row, number))
+    numbers = list(range(len(ordered)))
+    for places in rows.values():
+        places.sort()
+        for (_, end, before), (row, _, after) in pairwise(places):
+            if row <= end + 1:
+                numbers[after] = numbers[before]
+    return numbers
+
+
+def _without_code(finding: Diagnostic) -> str:
+    """Return the message of a finding without code, dtypes and line numbers."""
+    return _DTYPE.sub("[", _CODE.sub("", _NUMBERED.sub(r"\1", finding.message)))
+
+
+def _pattern(row: str) -> str:
+    """Return a line without the names of its variables: `_ = _.view(-1, 10)`; "" if it has none."""
+    bare = _IGNORED.sub(lambda found: "''" if found[1] else "", row)
+
+    def unnamed(found: re.Match[str]) -> str:
+        if found["call"] is None:
+            return "_"
+        return re.sub(r".*\.", "_.", found[0])
+
+    pattern = _NAME.sub(unnamed, bare)
+    return pattern if pattern != bare else ""
+
+
+def _outer_block(text: Sequence[str], row: int) -> int:
+    """Return the row of the outermost class or function around a row, 0 for a statement of the module."""
+    if not text[row - 1][:1].isspace():
+        return 0
+    for number in range(row - 1, 0, -1):
+        line = text[number - 1]
+        if line[:1].strip() and line[0] not in "#)]}":
+            return number if _BLOCK.match(line) else 0
+    return 0

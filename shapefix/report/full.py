@@ -18,7 +18,7 @@ from shapefix.report.view import View, failure_line, one_line
 from shapefix.rulebook.pages import pages_by_code
 
 MOST_PLACES = 12
-"""How many places in other files an entry names."""
+"""How many other files an entry names."""
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
@@ -115,12 +115,17 @@ def _in_backticks(name: str) -> str:
 
 
 def _places(entry: FoldedFinding, view: View) -> str:
-    """Return the first other places of a rule: `lines 22, 23, eval.py:40`."""
+    """Return the first other places of a rule: `lines 22, 23, src/eval.py:40, 41`."""
     path = entry.first.span.path
-    rows = sorted({each.span.row for each in entry.alike if each.span.path == path})
-    parts = [f"line{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"] if rows else []
-    elsewhere = (each.span for each in entry.alike if each.span.path != path)
-    named = list(dict.fromkeys(short_place(span, entry.first.span, view) for span in elsewhere))
+    rows: dict[str, list[int]] = {path: []}
+    for each in entry.alike:
+        rows.setdefault(each.span.path, []).append(each.span.row)
+    own = sorted(set(rows.pop(path)))
+    parts = [f"line{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}"] if own else []
+    named = [
+        f"{one_line(view.relative(other))}:{', '.join(map(str, sorted(set(found))))}"
+        for other, found in rows.items()
+    ]
     parts += [*named[:MOST_PLACES], *(["… (`--verbose` shows all)"] if len(named) > MOST_PLACES else [])]
     return ", ".join(parts)
 

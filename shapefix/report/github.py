@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shapefix.diagnostics import Diagnostic, Failure, Severity
+from shapefix.diagnostics import Diagnostic, Failure, Severity, cell_of
 from shapefix.report.view import View, visible
-from shapefix.sources.notebooks import cell_of
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -40,7 +39,12 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         places = {"line": failure.row, "col": failure.column}
         known = {name: number for name, number in places.items() if number is not None}
         properties = {"title": "shapefix", "file": view.absolute(failure.path), **known}
-        yield _command("error", properties, failure.message)
+        message = failure.message
+        cell = cell_of(failure.path)
+        if cell is not None:
+            properties = {"title": "shapefix", "file": view.absolute(cell[0])}
+            message = f"cell {cell[1]}, row {failure.row}: {message}"
+        yield _command("error", properties, message)
 
 
 def _command(name: str, properties: dict[str, str | int], message: str) -> str:

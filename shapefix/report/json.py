@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from shapefix.diagnostics import Diagnostic, Failure, Fix, Severity, Span, Unchecked
+from shapefix.diagnostics import Diagnostic, Failure, Fix, Severity, Span, Unchecked, cell_of
 from shapefix.report.view import View, json_text
 
 
@@ -85,7 +85,7 @@ def _without_code(
         "name": name,
         "message": what.message,
         "severity": severity.value,
-        "filename": view.absolute(what.path),
+        **file_of(what.path, view),
         "location": place,
         "end_location": place,
         "error": None,
@@ -97,8 +97,16 @@ def _without_code(
 
 
 def place(span: Span, view: View) -> dict[str, object]:
-    """Return the absolute path, start and end of a span."""
-    return {"filename": view.absolute(span.path), **_places(span)}
+    """Return the absolute path, start and end of a span, and the cell in a notebook."""
+    return {**file_of(span.path, view), **_places(span)}
+
+
+def file_of(path: str, view: View) -> dict[str, object]:
+    """Return the absolute path of a file, and the cell in a notebook."""
+    cell = cell_of(path)
+    if cell is None:
+        return {"filename": view.absolute(path)}
+    return {"filename": view.absolute(cell[0]), "cell": cell[1]}
 
 
 def _places(span: Span) -> dict[str, object]:

@@ -18,9 +18,8 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
     if answers < len(findings):
         counted = [finding for finding in findings if not finding.is_answer]
         sentences.append(f"Found {_severities(counted)}{_confirmed(findings)}.")
-    failed = len({failure.path for failure in failures})
-    if failed:
-        sentences.append(_failed(failed, view, alone=not sentences))
+    if failures:
+        sentences.append(_failed(failures, view, alone=not sentences))
     if refuted:
         sentences.append(f"{_count(refuted, 'finding')} refuted by the run.")
     if not sentences:
@@ -56,19 +55,21 @@ def fix_summary(
         sentences.append(f"{_count(left, 'unsafe fix', 'unsafe fixes')} available (--unsafe-fixes).")
     if remaining:
         sentences.append(f"{_severities(remaining)} {'remains' if len(remaining) == 1 else 'remain'}.")
-    failed = len({failure.path for failure in failures})
-    if failed:
-        sentences.append(_failed(failed, view, alone=not sentences, also=" or repaired"))
+    if failures:
+        sentences.append(_failed(failures, view, alone=not sentences, also=" or repaired"))
     if not sentences:
         sentences.append(nothing_checked(view) or "All checks passed.")
     return " ".join([*sentences, *_skipped(view)])
 
 
-def _failed(number: int, view: View, alone: bool, also: str = "") -> str:
-    """Count the files without a result; alone is whether nothing is reported about the others."""
+def _failed(failures: Sequence[Failure], view: View, alone: bool, also: str = "") -> str:
+    """Count the files and cells without a result; alone is whether nothing is reported about the others."""
+    files = len({failure.path for failure in failures if not failure.is_partial})
+    cells = len({failure.path for failure in failures if failure.is_partial})
     if alone and view.coverage is not None:
-        return f"{_count(view.coverage.files, 'file')} checked, {_count(number, 'error')}."
-    return f"{_count(number, 'file')} could not be checked{also}."
+        return f"{_count(view.coverage.files, 'file')} checked, {_count(files + cells, 'error')}."
+    counts = [_count(files, "file")] * bool(files) + [_count(cells, "cell")] * bool(cells)
+    return f"{' and '.join(counts)} could not be checked{also}."
 
 
 def _no_repair(remaining: Sequence[Diagnostic], view: View) -> str:
@@ -113,12 +114,9 @@ def nothing_checked(view: View) -> str:
     coverage = view.coverage
     if coverage is None or coverage.files > coverage.irrelevant:
         return ""
-    sentences = [_skipped_notebooks(coverage.notebooks)] if coverage.notebooks else []
     if coverage.files:
-        sentences.insert(0, f"Checked {_count(coverage.files, 'file')}; none uses torch.")
-    else:
-        sentences.append("Nothing was checked.")
-    return " ".join(sentences)
+        return f"Checked {_count(coverage.files, 'file')}; none uses torch."
+    return "Nothing was checked."
 
 
 def _skipped(view: View) -> list[str]:
@@ -126,16 +124,9 @@ def _skipped(view: View) -> list[str]:
     coverage = view.coverage
     if coverage is None or nothing_checked(view):
         return []
-    sentences = []
     if coverage.irrelevant:
-        sentences.append(f"Skipped {_count(coverage.irrelevant, 'file')} without torch.")
-    if coverage.notebooks:
-        sentences.append(_skipped_notebooks(coverage.notebooks))
-    return sentences
-
-
-def _skipped_notebooks(notebooks: int) -> str:
-    return f"Skipped {_count(notebooks, 'notebook')} (not supported yet)."
+        return [f"Skipped {_count(coverage.irrelevant, 'file')} without torch."]
+    return []
 
 
 def _confirmed(findings: Sequence[Diagnostic]) -> str:

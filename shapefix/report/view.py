@@ -19,11 +19,10 @@ def _no_source(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of read files, of those without a library covered by rules, and of skipped notebooks."""
+    """Counts of read files, and of those without a library covered by rules."""
 
     files: int
     irrelevant: int = 0
-    notebooks: int = 0
 
 
 class FixOffer(Enum):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from shapefix.diagnostics import path_of
 from shapefix.runtime import agent_process, observations
 from shapefix.runtime.agent import masking
 from shapefix.runtime.agent.masking import Masker
@@ -19,7 +20,7 @@ from shapefix.runtime.agent_process import ProcessResult
 from shapefix.runtime.observations import Observations
 from shapefix.runtime.protocol import LoopTruncatedLine, StopLine
 from shapefix.runtime.working_tree import left_by_run, protection_plan, working_tree
-from shapefix.sources.notebooks import cells, path_of
+from shapefix.sources.notebooks import cells
 from shapefix.sources.text import read_bytes
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from shapefix.checks.support.describe import DisplayedValue
 from shapefix.report.cells import glyphs, width_of, wrapped
 from shapefix.report.frame import Line, margin, trimmed
+from shapefix.report.json import file_of
 from shapefix.report.paint import painter
 from shapefix.report.view import View, json_text, one_line
 from shapefix.shapes.listings import ListingRow, NamedValues, Remark, ShapeListing
@@ -36,7 +37,7 @@ def render_json(listings: Sequence[ShapeListing], view: View) -> Iterator[str]:
     entries = [
         {
             "name": listing.name,
-            "filename": view.absolute(listing.path),
+            **file_of(listing.path, view),
             "basis": listing.basis,
             "rows": [_entry(row) for row in listing.rows],
         }

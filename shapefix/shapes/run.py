@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.describe import SHORT
-from shapefix.diagnostics import Failure
+from shapefix.diagnostics import Failure, path_of
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.source_overlay import real_path
@@ -47,6 +48,7 @@ from shapefix.shapes.targets import (
     constructor_arguments,
     target_named,
 )
+from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import SourceText, Unreadable, read_source
 from shapefix.tensors.polynomials import Size
@@ -99,8 +101,6 @@ def shapes(
 def _source(path: str) -> SourceText:
     if os.path.isdir(path):
         raise UnknownTarget(f"{path} is a folder; pass a file, or a class in a file: model.py:UNet")
-    if path.endswith(".ipynb"):
-        raise ListingFailed(Failure(path, "notebooks are not supported yet"))
     try:
         source = read_source(real_path(path))
         check_parse_limits(source)
@@ -114,6 +114,7 @@ class _ListingBuilder:
 
     def __init__(self, source: SourceText, rules: frozenset[str], transformers_version: str | None) -> None:
         self._rules = rules
+        self._source = source
         self._modules = ProjectModules(
             Project(project_root(source.path)), _parsable, transformers_version, lines=1_000_000
         )
@@ -209,7 +210,7 @@ class _ListingBuilder:
                 seen,
                 run,
                 self._rules,
-                _basis(seen, target, real_ones, has_inputs),
+                self._basis(seen, real_ones, has_inputs),
             )
             for seen in real_ones[:1] or passes
         ]
@@ -217,7 +218,34 @@ class _ListingBuilder:
             raise UnknownTarget(
                 f"{target.name} could not be run: it is recursive, or an analysis limit was reached"
             )
-        return min(listings, key=_uncertainty)
+        return self._in_cell(min(listings, key=_uncertainty))
+
+    def _in_cell(self, found: ShapeListing) -> ShapeListing:
+        """Name the cell of a function in a notebook, and number its rows as in the cell."""
+        source = self._source
+        if not isinstance(source, NotebookText) or found.path != source.path:
+            return found
+        cell, first = source.place(found.rows[0].number)
+        moved = found.rows[0].number - first
+        rows = tuple(replace(row, number=row.number - moved) for row in found.rows)
+        return replace(found, path=path_of(found.path, cell), rows=rows)
+
+    def _basis(self, seen: WatchedRun, calls: Sequence[WatchedRun], has_inputs: bool) -> str:
+        """Describe the origin of the sizes of a listing."""
+        if seen.requested and len(seen.calls) == 1:
+            asked = f"not called with known sizes; {_input_option(seen)}"
+            return "with the given input" if has_inputs else asked
+        span = seen.calls[-1].span
+        name, row = os.path.basename(span.path), span.row
+        if isinstance(self._source, NotebookText) and span.path == self._source.path:
+            cell, row = self._source.place(row)
+            name = path_of(name, cell)
+        where = f"called at {name}:{row}"
+        if len(calls) > 1:
+            where += f", the first of {len(calls)} calls"
+            others = sum(_argument_sizes(each) != _argument_sizes(seen) for each in calls)
+            where += f" ({others} with other sizes)" if others else ""
+        return f"{where}, with the given input" if has_inputs else where
 
 
 def _parsable(path: str) -> SourceText:
@@ -279,19 +307,6 @@ def _letter(dim: int, rank: int) -> str:
     """Return the usual letter of a dimension."""
     known = {2: "BC", 3: "BTC", 4: "BCHW", 5: "BCDHW"}.get(rank, "B")
     return known[dim] if dim < len(known) else f"D{dim}"
-
-
-def _basis(seen: WatchedRun, target: Target, calls: Sequence[WatchedRun], has_inputs: bool) -> str:
-    """Describe the origin of the sizes of a listing."""
-    if seen.requested and len(seen.calls) == 1:
-        return "with the given input" if has_inputs else f"not called with known sizes; {_input_option(seen)}"
-    span = seen.calls[-1].span
-    where = f"called at {os.path.basename(span.path)}:{span.row}"
-    if len(calls) > 1:
-        where += f", the first of {len(calls)} calls"
-        others = sum(_argument_sizes(each) != _argument_sizes(seen) for each in calls)
-        where += f" ({others} with other sizes)" if others else ""
-    return f"{where}, with the given input" if has_inputs else where
 
 
 def _argument_sizes(seen: WatchedRun) -> list[object]:

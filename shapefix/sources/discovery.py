@@ -1,7 +1,7 @@
-"""Find the files to read: paths of the command line, and Python files in the folders among them."""
+"""Find the files to read: paths of the command line, and Python files and notebooks in its folders."""
 
 # Paths are plain strings here: Path objects would take longer than reading the folders does.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120
+# ruff: noqa: PTH100, PTH112, PTH113, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from shapefix.sources.configuration import Configuration, ConfigurationError, Co
 from shapefix.sources.gitignore import IgnoreRules, ignored_above
 from shapefix.sources.text import reason
 
+_SUFFIXES = (".py", ".ipynb")
+
 
 @dataclass(frozen=True)
 class DiscoveredFiles:
@@ -23,14 +25,13 @@ class DiscoveredFiles:
     Relative paths stay relative. Every file is listed once, even if symbolic links lead to it.
 
     outside are symbolic links to files outside of the folders. They are skipped: a repair would change a file
-    that the user did not name. notebooks are those in the folders; they are not read yet. unused are ignore
-    files that cannot be used; invalid is the first error of a configuration.
+    that the user did not name. unused are ignore files that cannot be used; invalid is the first error of a
+    configuration.
     """
 
     files: tuple[str, ...]
     failures: tuple[Failure, ...]
     outside: tuple[str, ...] = ()
-    notebooks: tuple[str, ...] = ()
     unused: tuple[Failure, ...] = ()
     invalid: ConfigurationError | None = None
 
@@ -45,9 +46,9 @@ def discover(
     """Find the files to analyze, at most this many files and folders.
 
     An explicitly given file is always included, also if it is excluded or has another suffix, unless
-    force_exclude. In folders, *.py files are included unless git or the configuration excludes them. Links in
-    folders are followed to files in one of the folders. Missing and unreadable paths, link loops and invalid
-    configurations become Failures.
+    force_exclude. In folders, *.py and *.ipynb files are included unless git or the configuration excludes
+    them. Links in folders are followed to files in one of the folders. Missing and unreadable paths, link
+    loops and invalid configurations become Failures.
     """
     walk = _Walk(configurations, most)
     for given in paths:
@@ -57,8 +58,6 @@ def discover(
             continue
         if os.path.isdir(path):
             walk.folder("" if path == os.curdir else path, os.path.realpath(path))
-        elif path.endswith(".ipynb") and os.path.exists(path):
-            walk.fail(path, "notebooks are not read yet")
         else:
             walk.named_file(path, absolute)
     return walk.result()
@@ -81,7 +80,6 @@ class _Walk:
     named: set[str] = field(default_factory=set)  # absolute paths of explicitly given files
     folders: list[str] = field(default_factory=list)  # real paths of the given folders
     failures: dict[str, Failure] = field(default_factory=dict)
-    notebooks: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
     unused: dict[str, Failure] = field(default_factory=dict)  # ignore files
     invalid: ConfigurationError | None = None
 
@@ -135,7 +133,6 @@ class _Walk:
             tuple(files),
             tuple(self.failures.values()),
             tuple(outside),
-            tuple(self.notebooks.values()),
             tuple(self.unused.values()),
             self.invalid,
         )
@@ -186,7 +183,7 @@ class _Walk:
             name = entry.name
             is_folder = _is_folder(entry)
             is_link = entry.is_symlink()
-            if not (is_folder or is_link or name.endswith((".py", ".ipynb"))):
+            if not (is_folder or is_link or name.endswith(_SUFFIXES)):
                 continue
             full = absolute_start + name
             if excludes(full) or ignored(full, is_folder):
@@ -195,15 +192,13 @@ class _Walk:
                 folders.append((start + name, full, ignored))
             elif is_link:
                 self._link(full, start + name)
-            elif name.endswith(".ipynb"):
-                self.notebooks.setdefault(full, start + name)
             elif entry.is_file():
                 self._file(full, start + name, is_link=False)
         return folders
 
     def _link(self, absolute: str, path: str) -> None:
         """Add the target of a symbolic link to a Python file; a broken link is a failure."""
-        is_python = path.endswith(".py")
+        is_python = path.endswith(_SUFFIXES)
         try:
             is_folder = os.path.isdir(absolute)
             os.stat(absolute)

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Collection
 from itertools import islice
 
+from shapefix.sources.constructions import may_move
 from shapefix.sources.importers import ImportStatement, distances, references_of
-from shapefix.sources.notebooks import cells
 from shapefix.sources.project import Project, files_below
-from shapefix.sources.text import SourceText, Unreadable, read_bytes
+from shapefix.sources.text import SourceText, Unreadable
 
 _MOST_FILES = 4000
+_MOST_USERS = 100
+"""Maximum number of files with a use of a GPU whose importers are looked at."""
 _GPUS = ("cuda", "mps", "xpu", "npu", "hpu")
 _WORDS = re.compile(
     r"\.to\(\s*\d|cuda|\bmps\b|\bxpu\b|\bnpu\b|\bhpu\b|device|gpu|Trainer|TrainingArguments|DataParallel|accelerat"
@@ -176,12 +178,49 @@ class GpuUse:
         if len(files) > _MOST_FILES:
             return path
         related = [each for each in sorted(read_with) if each.endswith(".py")]
-        if self._references is None:
-            self._references = references_of(files, lambda each: self._text(each).encode())
-        importing = distances(self._project, (path,), self._references).keys() - {path}
+        importing = distances(self._project, (path,), self._imports()).keys() - {path}
         if not importing and not is_script(text):
             importing = set(files)
         return next((each for each in (*related, *sorted(importing)) if self._uses_gpu(each)), None)
+
+    def mover(self, path: str, text: str, name: str) -> str | None:
+        """Return a file that may move objects of a class to a GPU; None if no file with objects does.
+
+        path and text are those of the file with the class. The file itself is the result, too, if no file
+        constructs one: a class may be there for other projects.
+        """
+        files = self._project_files()
+        if len(files) > _MOST_FILES:
+            return path
+        moves = {path: may_move(text, name, is_own=True)}
+        for each in files:
+            if each not in moves:
+                moves[each] = may_move(self._text(each), name, is_own=False)
+        moving = [each for each, moved in moves.items() if moved]
+        if moving:
+            return path if path in moving and uses_gpu(text) else self._user_of(moving)
+        return path if all(moved is None for moved in moves.values()) else None
+
+    def _user_of(self, moving: list[str]) -> str | None:
+        """Return one of these files with a use of a GPU, or one that imports it or is imported by it."""
+        importing = distances(self._project, moving, self._imports())
+        found = next((each for each in (*moving, *sorted(importing)) if self._uses_gpu(each)), None)
+        if found is not None:
+            return found
+        users = (each for each in self._project_files() if self._uses_gpu(each))
+        return next(
+            (
+                each
+                for each in islice(users, _MOST_USERS)
+                if not distances(self._project, (each,), self._imports()).keys().isdisjoint(importing)
+            ),
+            None,
+        )
+
+    def _imports(self) -> dict[str, tuple[ImportStatement, ...]]:
+        if self._references is None:
+            self._references = references_of(self._project_files(), lambda each: self._text(each).encode())
+        return self._references
 
     def _project_files(self) -> tuple[str, ...]:
         if self._files is None:
@@ -195,13 +234,10 @@ class GpuUse:
         return self._uses[path]
 
     def _text(self, path: str) -> str:
-        """Return the text of a file, of a notebook that of its cells; empty for an unreadable file."""
+        """Return the text of a file; empty for an unreadable file."""
         if path not in self._texts:
             try:
-                if path.endswith(".ipynb"):
-                    text = "\n".join(cell.text for cell in cells(read_bytes(path)))
-                else:
-                    text = self._read(path).text
+                text = self._read(path).text
             except Unreadable:
                 text = ""
             self._texts[path] = text

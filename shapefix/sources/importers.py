@@ -130,7 +130,7 @@ def _references(data: bytes) -> Iterator[ImportStatement]:
 
 def is_importable(path: str) -> bool:
     """Check whether an import statement can name the file at path."""
-    return _word(path).isidentifier()
+    return path.endswith(".py") and _word(path).isidentifier()
 
 
 def _word(path: str) -> str:

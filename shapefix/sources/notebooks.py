@@ -10,7 +10,9 @@ from typing import Any
 
 from shapefix.sources.text import Unreadable
 
-_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)\Z", re.DOTALL)
+
+class OtherLanguage(Unreadable):
+    """The notebook is not in Python."""
 
 
 @dataclass(frozen=True)
@@ -37,30 +39,24 @@ def cells(data: bytes) -> tuple[Cell, ...]:
     """Parse the Python cells of a notebook. Raises Unreadable."""
     try:
         notebook = json.loads(data)
-        found = notebook["cells"]
+        found = _cells(notebook)
         language = _language(notebook)
     except (ValueError, RecursionError):
         raise Unreadable("is not a notebook: it is not JSON") from None
     except (KeyError, TypeError, AttributeError):
-        old = isinstance(notebook, dict) and "worksheets" in notebook
-        how = "is a notebook of nbformat 3; open it in Jupyter and save it" if old else "is not a notebook"
-        raise Unreadable(f"{how}: it has no cells") from None
+        raise Unreadable("is not a notebook: it has no cells") from None
     if language not in (None, "python"):
-        raise Unreadable(f"is a notebook in {language}, not in Python")
+        raise OtherLanguage(f"is a notebook in {language}, not in Python")
     return tuple(
         _cell(number, _text(cell)) for number, cell in enumerate(found, 1) if _is_python(cell)
     )  # fmt: skip
 
 
-def path_of(notebook: str, number: int) -> str:
-    """Return the path-like name of a cell."""
-    return f"{notebook}:cell {number}"
-
-
-def cell_of(path: str) -> tuple[str, int] | None:
-    """Return the notebook and number of a cell from its path_of name; None for any other path."""
-    found = _CELL.match(path)
-    return (found["path"], int(found["number"])) if found else None
+def _cells(notebook: dict[str, Any]) -> list[Any]:
+    """Return the cells; in nbformat 3 they are in worksheets."""
+    if "cells" not in notebook and "worksheets" in notebook:
+        return [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
+    return list(notebook["cells"])
 
 
 def _language(notebook: dict[str, Any]) -> str | None:
@@ -78,7 +74,7 @@ def _is_python(cell: Any) -> bool:
 
 
 def _text(cell: dict[str, Any]) -> str:
-    source = cell.get("source", "")
+    source = cell.get("source", cell.get("input", ""))
     return source if isinstance(source, str) else "".join(map(str, source))
 
 

@@ -1,4 +1,4 @@
-"""Find a project's required version of transformers, in its requirements and lock files."""
+"""Find the required versions of libraries, in requirements and lock files."""
 
 # Paths are plain strings here, as elsewhere.
 # ruff: noqa: PTH112, PTH120, PTH208
@@ -8,29 +8,85 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from itertools import islice
 from typing import Any
 
 from shapefix.diagnostics import Failure
 from shapefix.sources.text import LARGEST_SETTINGS, RefusedFile, Unreadable, read_bytes
 
-_NAME = b"transformers"
 
-_REQUIREMENT = re.compile(
-    r"transformers\s*(?:\[[^\]]*\])?\s*(?:\(\s*)?((?:[=<>~!]=?=?\s*[\w.*+!-]+\s*,?\s*)+)", re.IGNORECASE
-)
-"""A requirement as pip and conda know it, with its bounds."""
-_TAG = re.compile(r"huggingface/transformers(?:\.git)?@v?(\d+(?:\.\d+)+)(?![\w.])", re.IGNORECASE)
-"""A version in the address of the repository."""
-_LOCKED = re.compile(
-    r'^\[\[package\]\]\s*^name\s*=\s*"transformers"\s*^version\s*=\s*"([^"]+)"', re.MULTILINE
-)
-_QUOTED = re.compile(r"""["'](transformers\b[^"'\n]*)["']""", re.IGNORECASE)
+@dataclass(frozen=True)
+class RequiredLibrary:
+    """A library with rules for some of its versions.
 
-_KNOWN = [f"{major}.{minor}" for major, last in ((3, 5), (4, 57), (5, 99)) for minor in range(last + 1)]
-"""Versions to try bounds with, in order; of the last ones not all are there yet."""
+    names are its spellings in lower case; those of conda are included. address is the end of its repository's
+    address. releases are the major versions with their last minor one, 99 for the newest major version.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    address: str
+    releases: tuple[tuple[int, int], ...]
+
+    def known(self) -> list[str]:
+        """Return the versions to try bounds with, in order; of the last ones not all exist."""
+        return [f"{major}.{minor}" for major, last in self.releases for minor in range(last + 1)]
+
+    def pattern(self) -> str:
+        """Return the pattern of its names."""
+        return "(?:" + "|".join(each.replace("-", "[-_.]") for each in self.names) + ")"
+
+
+TRANSFORMERS = RequiredLibrary(
+    "transformers", ("transformers",), "huggingface/transformers", ((3, 5), (4, 57), (5, 99))
+)
+PACKAGES = (
+    TRANSFORMERS,
+    RequiredLibrary("torch", ("torch", "pytorch"), "pytorch/pytorch", ((0, 4), (1, 13), (2, 99))),
+    RequiredLibrary(
+        "lightning",
+        ("pytorch-lightning", "lightning"),
+        "Lightning-AI/pytorch-lightning",
+        ((0, 10), (1, 9), (2, 99)),
+    ),
+    RequiredLibrary("trl", ("trl",), "huggingface/trl", ((0, 29), (1, 99))),
+    RequiredLibrary("peft", ("peft",), "huggingface/peft", ((0, 99),)),
+    RequiredLibrary("accelerate", ("accelerate",), "huggingface/accelerate", ((0, 34), (1, 99))),
+    RequiredLibrary(
+        "datasets", ("datasets",), "huggingface/datasets", ((1, 18), (2, 21), (3, 6), (4, 8), (5, 99))
+    ),
+)
+"""The libraries whose requirements are read."""
+_NAMES = tuple(name.encode() for package in PACKAGES for name in package.names)
+_BOUNDS = r"\s*(?:\[[^\]]*\])?\s*(?:\(\s*)?((?:[=<>~!]=?=?\s*[\w.*+!-]+\s*,?\s*)+)"
+
+
+@cache
+def _requirement(package: RequiredLibrary) -> re.Pattern[str]:
+    """Return the pattern of a requirement as pip and conda know it, with its bounds."""
+    return re.compile(package.pattern() + _BOUNDS, re.IGNORECASE)
+
+
+@cache
+def _tag(package: RequiredLibrary) -> re.Pattern[str]:
+    """Return the pattern of a version in the address of the repository."""
+    return re.compile(rf"{package.address}(?:\.git)?@v?(\d+(?:\.\d+)+)(?![\w.])", re.IGNORECASE)
+
+
+@cache
+def _lock_entry(package: RequiredLibrary) -> re.Pattern[str]:
+    return re.compile(
+        rf'^\[\[package\]\]\s*^name\s*=\s*"{package.pattern()}"\s*^version\s*=\s*"([^"]+)"', re.MULTILINE
+    )
+
+
+@cache
+def _quoted_requirement(package: RequiredLibrary) -> re.Pattern[str]:
+    return re.compile(rf"""["']({package.pattern()}\b[^"'\n]*)["']""", re.IGNORECASE)
 
 
 _LONGEST = 1_000
@@ -44,12 +100,17 @@ _LARGEST_LOCK = 16 * LARGEST_SETTINGS
 _WIDE = re.compile(r"[^\S\n]{100,}")
 
 
+_Reader = Callable[[str, RequiredLibrary], Iterable[str]]
+_Versions = Mapping[str, tuple[str | None, str | None]]
+"""The newest and the oldest required version of each library."""
+
+
 class Requirements:
     """The requirements of each folder; each file is read once."""
 
     def __init__(self) -> None:
-        self._of_folder: dict[str, tuple[str | None, str | None]] = {}
-        self._nearest: dict[tuple[str, str], tuple[str | None, str | None]] = {}
+        self._of_folder: dict[str, _Versions] = {}
+        self._nearest: dict[tuple[str, str], _Versions] = {}
         self._unused: list[Failure] = []
 
     def unused(self) -> tuple[Failure, ...]:
@@ -61,24 +122,31 @@ class Requirements:
 
         None if no folder has any: assume the newest version. Never raises.
         """
-        return self._versions(folder, root)[0]
+        return self._versions(folder, root)[TRANSFORMERS.key][0]
 
-    def oldest_transformers(self, folder: str, root: str) -> str | None:
-        """The oldest version within those bounds; None if no folder has any."""
-        return self._versions(folder, root)[1]
+    def oldest_versions(self, folder: str, root: str) -> dict[str, str]:
+        """The oldest version of each library within those bounds; libraries without any are left out."""
+        found = self._versions(folder, root)
+        return {key: oldest for key, (_, oldest) in found.items() if oldest is not None}
 
-    def _versions(self, folder: str, root: str) -> tuple[str | None, str | None]:
+    def _versions(self, folder: str, root: str) -> _Versions:
         key = (folder, root)
         if key not in self._nearest:
             if folder not in self._of_folder:
                 self._of_folder[folder] = _permitted(folder, self._unused.append)
-            newest, oldest = self._of_folder[folder]
+            found = self._of_folder[folder]
             parent = os.path.dirname(folder)
-            if newest is None and folder != root and parent != folder:
-                newest, above = self._versions(parent, root)
-                oldest = oldest or above
-            self._nearest[key] = newest, oldest
+            if folder != root and parent != folder:
+                above = self._versions(parent, root)
+                found = {name: _nearer(each, above[name]) for name, each in found.items()}
+            self._nearest[key] = found
         return self._nearest[key]
+
+
+def _nearer(
+    near: tuple[str | None, str | None], above: tuple[str | None, str | None]
+) -> tuple[str | None, str | None]:
+    return near if near[0] is not None else (above[0], near[1] or above[1])
 
 
 def transformers_version(root: str | os.PathLike[str]) -> str | None:
@@ -87,27 +155,37 @@ def transformers_version(root: str | os.PathLike[str]) -> str | None:
     Locks precede pins, and pins precede bounds; for bounds it is the newest version that they allow. None if
     there is no requirement, or the newest version is allowed. Malformed files are ignored.
     """
-    return _permitted(os.fspath(root), lambda _: None)[0]
+    return _permitted(os.fspath(root), lambda _: None)[TRANSFORMERS.key][0]
 
 
-def _permitted(folder: str, refused: Callable[[Failure], None]) -> tuple[str | None, str | None]:
-    """Return the newest and the oldest version required by the files in one folder.
+def _permitted(folder: str, refused: Callable[[Failure], None]) -> _Versions:
+    """Return the newest and the oldest version of each library required by the files in one folder.
 
     refused gets the files that are not read.
     """
     names = [name for name in _listing(folder) if _MAY_REQUIRE.match(name)]
     names += [f"requirements/{name}" for name in _listing(f"{folder}/requirements") if name.endswith(".txt")]
+    files = [
+        (_text(f"{folder}/{name}", refused), read)
+        for pattern, read in _READERS
+        for name in islice((name for name in names if fnmatch(name, pattern)), _MOST_FILES)
+    ]
+    return {package.key: _bounded(package, files) for package in PACKAGES}
+
+
+def _bounded(package: RequiredLibrary, files: Iterable[tuple[str, _Reader]]) -> tuple[str | None, str | None]:
+    """Return the newest and the oldest version of a library required by the files with these texts."""
     bounds: list[str] = []
-    for pattern, read in _READERS:
-        for name in islice((name for name in names if fnmatch(name, pattern)), _MOST_FILES):
-            asked = islice(_required(f"{folder}/{name}", read, refused), _MOST)
-            found = [each for each in asked if len(each) <= _LONGEST]
-            pins = [pin for pin in map(_pin, found) if pin]
-            if pins:
-                return max(pins, key=_release), min(pins, key=_release)
-            bounds += found
-    newest = [version for version in map(_newest, bounds) if version]
-    oldest = [version for version in map(_oldest, bounds) if version]
+    for text, read in files:
+        asked = islice(_required(package, text, read), _MOST)
+        found = [each for each in asked if len(each) <= _LONGEST]
+        pins = [pin for pin in map(_pin, found) if pin]
+        if pins:
+            return max(pins, key=_release), min(pins, key=_release)
+        bounds += found
+    known = package.known()
+    newest = [version for each in bounds if (version := _newest(each, known))]
+    oldest = [version for each in bounds if (version := _first(each, known))]
     # Where one file lets more through than another, the narrower one is what gets installed.
     return min(newest, key=_release, default=None), min(oldest, key=_release, default=None)
 
@@ -132,38 +210,44 @@ def is_version(text: str) -> bool:
     return True
 
 
-def _required(
-    path: str, read: Callable[[str], Iterable[str]], refused: Callable[[Failure], None]
-) -> Iterator[str]:
-    """Return the bounds on transformers in a file: `==4.57.6`, `>=4.30,<5`."""
+def _text(path: str, refused: Callable[[Failure], None]) -> str:
+    """Return the text of a file with requirements; empty if it has none of the libraries."""
     try:
         data = read_bytes(path, _LARGEST_LOCK if path.endswith(".lock") else LARGEST_SETTINGS)
-        if _NAME in data.lower():
+        lower = data.lower()
+        if any(name in lower for name in _NAMES):
             # The patterns below, and configparser's, are slow on long runs of spaces.
-            yield from read(_WIDE.sub(" " * 100, data.decode("utf-8-sig")))
+            return _WIDE.sub(" " * 100, data.decode("utf-8-sig"))
     except RefusedFile as error:
         if not os.path.isdir(path):
             refused(Failure(path, f"{error.message}; its requirements are not used"))
-    except (Unreadable, ValueError, RecursionError):
+    except (Unreadable, ValueError):
+        # Other tools report malformed files.
+        pass
+    return ""
+
+
+def _required(package: RequiredLibrary, text: str, read: _Reader) -> Iterator[str]:
+    """Return the bounds on a library in a file: `==4.57.6`, `>=4.30,<5`."""
+    if re.search(package.pattern(), text, re.IGNORECASE) is None:
+        return
+    try:
+        yield from read(text, package)
+    except (ValueError, RecursionError):
         # Other tools report malformed files.
         return
 
 
 def _pin(bounds: str) -> str | None:
     """Return the pinned version, if there is one."""
-    exact = re.fullmatch(r"={2,3}\s*v?(\d+(?:\.\d+)*(?:\.?(?:a|b|rc|post|dev)\d+)*)", bounds)
+    exact = re.fullmatch(r"={2,3}\s*v?(\d+(?:\.\d+)*(?:\.?(?:a|b|rc|post|dev)\d+)*)(?:\+[\w.]+)?", bounds)
     return exact[1] if exact else None
 
 
-def _newest(bounds: str) -> str | None:
+def _newest(bounds: str, known: list[str]) -> str | None:
     """Return the newest version within bounds; None for the latest, and for malformed bounds."""
-    newest = _first(bounds, reversed(_KNOWN))
-    return None if newest == _KNOWN[-1] else newest
-
-
-def _oldest(bounds: str) -> str | None:
-    """Return the oldest version within bounds; None for malformed bounds."""
-    return _first(bounds, _KNOWN)
+    newest = _first(bounds, reversed(known))
+    return None if newest == known[-1] else newest
 
 
 def _first(bounds: str, versions: Iterable[str]) -> str | None:
@@ -181,27 +265,27 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
-def _bounds(requirement: str) -> Iterator[str]:
+def _bounds(requirement: str, package: RequiredLibrary) -> Iterator[str]:
     """The bounds in a requirement, or in a line starting with one."""
-    found = _REQUIREMENT.match(" ".join(requirement.split()))
-    tag = _TAG.search(requirement)
+    found = _requirement(package).match(" ".join(requirement.split()))
+    tag = _tag(package).search(requirement)
     if found is not None:
         yield found[1].strip().rstrip(",")
     elif tag is not None:
         yield f"=={tag[1]}"
 
 
-def _lines(text: str) -> Iterator[str]:
+def _lines(text: str, package: RequiredLibrary) -> Iterator[str]:
     """requirements.txt: a requirement in each line, and perhaps its hashes, or a comment."""
     for line in text.splitlines():
-        yield from _bounds(line.partition(" #")[0])
+        yield from _bounds(line.partition(" #")[0], package)
 
 
-def _conda(text: str) -> Iterator[str]:
+def _conda(text: str, package: RequiredLibrary) -> Iterator[str]:
     """environment.yml: `- transformers=4.40` and, below pip, `- transformers==4.40.0`."""
     for line in text.splitlines():
         item = re.match(r"""\s*-\s*["']?(?:[\w.-]+::)?(.*?)["']?\s*(?:#.*)?$""", line)
-        for bounds in _bounds(item[1]) if item else ():
+        for bounds in _bounds(item[1], package) if item else ():
             fuzzy = re.fullmatch(r"=\s*(\d+(?:\.\d+)*)(?:\.\*|\*)?(?:=.*)?", bounds)
             if fuzzy is None:
                 yield bounds
@@ -209,25 +293,26 @@ def _conda(text: str) -> Iterator[str]:
                 yield f"=={fuzzy[1]}" if fuzzy[1].count(".") > 1 else f"=={fuzzy[1]}.*"
 
 
-def _quoted(text: str) -> Iterator[str]:
+def _quoted(text: str, package: RequiredLibrary) -> Iterator[str]:
     """setup.py: the requirements among its strings. It is not run."""
-    for string in _QUOTED.finditer(text):
-        yield from _bounds(string[1])
+    for string in _quoted_requirement(package).finditer(text):
+        yield from _bounds(string[1], package)
 
 
-def _locked(text: str) -> Iterator[str]:
+def _locked(text: str, package: RequiredLibrary) -> Iterator[str]:
     """uv.lock, poetry.lock, pdm.lock: parsing all their TOML would take a hundred times longer."""
-    for package in _LOCKED.finditer(text.replace("\r\n", "\n")):
-        yield f"=={package[1]}"
+    for entry in _lock_entry(package).finditer(text.replace("\r\n", "\n")):
+        yield f"=={entry[1]}"
 
 
-def _pipfile_lock(text: str) -> Iterator[str]:
+def _pipfile_lock(text: str, package: RequiredLibrary) -> Iterator[str]:
     content = json.loads(text)
     for group in ("default", "develop"):
-        yield from _strings(_at(content, group, "transformers", "version"))
+        for name in package.names:
+            yield from _strings(_at(content, group, name, "version"))
 
 
-def _pyproject(text: str) -> Iterator[str]:
+def _pyproject(text: str, package: RequiredLibrary) -> Iterator[str]:
     """pyproject.toml: dependencies, extras and groups, and their equivalents in poetry and pdm."""
     import tomllib
 
@@ -240,17 +325,18 @@ def _pyproject(text: str) -> Iterator[str]:
         *_values(_at(content, "tool", "pdm", "dev-dependencies")),
     ]
     for requirement in _strings(pip):
-        yield from _bounds(requirement)
+        yield from _bounds(requirement, package)
     poetry = _at(content, "tool", "poetry")
     for group in (
         _at(poetry, "dependencies"),
         _at(poetry, "dev-dependencies"),
         *(_at(each, "dependencies") for each in _values(_at(poetry, "group"))),
     ):
-        asked = _at(group, "transformers")
-        for one in asked if isinstance(asked, list) else [asked]:
-            for version in _strings(_at(one, "version") if isinstance(one, dict) else one):
-                yield ",".join(_of_poetry(part.strip()) for part in version.split(","))
+        for name in package.names:
+            asked = _at(group, name)
+            for one in asked if isinstance(asked, list) else [asked]:
+                for version in _strings(_at(one, "version") if isinstance(one, dict) else one):
+                    yield ",".join(_of_poetry(part.strip()) for part in version.split(","))
 
 
 def _of_poetry(bound: str) -> str:
@@ -266,7 +352,7 @@ def _of_poetry(bound: str) -> str:
     return f"=={bound}" if bound[:1].isdigit() else bound
 
 
-def _setup_cfg(text: str) -> Iterator[str]:
+def _setup_cfg(text: str, package: RequiredLibrary) -> Iterator[str]:
     from configparser import ConfigParser, Error
 
     parser = ConfigParser(interpolation=None, strict=False)
@@ -278,7 +364,7 @@ def _setup_cfg(text: str) -> Iterator[str]:
         for option, value in parser.items(section) if parser.has_section(section) else ():
             if option == "install_requires" or section != "options":
                 for line in value.splitlines():
-                    yield from _bounds(line)
+                    yield from _bounds(line, package)
 
 
 def _at(content: Any, *keys: str) -> Any:
@@ -303,7 +389,7 @@ def _strings(content: Any) -> Iterator[str]:
 
 _MAY_REQUIRE = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|requirements|pyproject|setup|environment")
 
-_READERS: tuple[tuple[str, Callable[[str], Iterable[str]]], ...] = (
+_READERS: tuple[tuple[str, _Reader], ...] = (
     ("uv.lock", _locked),
     ("poetry.lock", _locked),
     ("pdm.lock", _locked),

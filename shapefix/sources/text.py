@@ -12,6 +12,7 @@ import re
 import stat
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 
@@ -69,7 +70,21 @@ class SourceText:
 
 def read_source(path: str) -> SourceText:
     """Read and decode the file at path; raises Unreadable."""
-    return decode_source(path, read_bytes(path))
+    return source_of(path, read_bytes(path))
+
+
+def source_of(path: str, data: bytes) -> SourceText:
+    """Return the text of a file: for a notebook, the Python of all cells. Raises Unreadable."""
+    if is_notebook(path):
+        from shapefix.sources.notebook_text import read_notebook
+
+        return read_notebook(path, data)
+    return decode_source(path, data)
+
+
+def is_notebook(path: str) -> bool:
+    """Check for the suffix of Jupyter's notebooks."""
+    return path.endswith(".ipynb")
 
 
 def read_bytes(path: str, most: int | None = None) -> bytes:
@@ -233,6 +248,12 @@ def reason(error: OSError | ValueError) -> str:
 def line_starts(text: str) -> list[int]:
     r"""Return the offset of each row's start; rows end at \n, \r\n and \r, and at nothing else."""
     return [0, *(end.end() for end in _ROW_END.finditer(text))]
+
+
+def rows_of(text: str) -> list[str]:
+    """Split a text into its rows with their ends; a text that ends with a row end has no empty last row."""
+    starts = [*line_starts(text), len(text)]
+    return [text[start:end] for start, end in pairwise(starts) if start < end]
 
 
 def offset(starts: list[int], row: int, column: int) -> int:

@@ -15,9 +15,7 @@ from itertools import islice
 from pathlib import PurePath
 
 from shapefix.sources.importers import ImportStatement, distances, references_of
-from shapefix.sources.notebooks import cells
 from shapefix.sources.project import Project, files_below
-from shapefix.sources.text import Unreadable
 
 _MOST_FILES = 4000
 _MOST_TEXT = 300_000
@@ -144,7 +142,7 @@ class UnusedCode:
 
     def _code(self, path: str) -> _Code:
         if path not in self._codes:
-            self._codes[path] = _read(path, self._data(path) or b"")
+            self._codes[path] = _read(self._data(path) or b"")
         return self._codes[path]
 
     def _is_used(self, path: str, definition: Definition) -> bool:
@@ -296,28 +294,14 @@ def _last(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _read(path: str, data: bytes) -> _Code:
-    """Parse a file or the cells of a notebook; unparsable code mentions all of its words."""
-    if path.endswith(".ipynb"):
-        try:
-            texts = [cell.text for cell in cells(data)]
-        except Unreadable:
-            texts = []
-    else:
-        texts = [data.decode("utf-8", "replace")]
-    regions: list[_Region] = []
-    looks_up = False
-    tree: ast.Module | None = None
-    for text in texts:
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
-            tree = None
-            regions.append(_Region("", "", frozenset(_WORD.findall(text))))
-            continue
-        regions += _regions(tree)
-        looks_up = looks_up or _computes_names(tree)
-    return _Code(tree, tuple(regions), looks_up)
+def _read(data: bytes) -> _Code:
+    """Parse a file; unparsable code mentions all of its words."""
+    text = data.decode("utf-8", "replace")
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return _Code(None, (_Region("", "", frozenset(_WORD.findall(text))),), looks_up=False)
+    return _Code(tree, tuple(_regions(tree)), _computes_names(tree))
 
 
 def _regions(tree: ast.Module) -> Iterator[_Region]:

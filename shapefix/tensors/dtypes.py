@@ -43,6 +43,11 @@ def is_complex(dtype: str) -> bool:
     return dtype in _COMPLEX
 
 
+def can_require_grad(dtype: str) -> bool:
+    """Check for a dtype whose tensors can require gradients."""
+    return is_floating(dtype) or is_complex(dtype)
+
+
 def is_integral(dtype: str) -> bool:
     """Check for an integer dtype; bool does not count."""
     return dtype in _INTEGERS

@@ -170,7 +170,18 @@ def _orders_if_one(operand: Layout, sizes: tuple[Size, ...]) -> bool:
 def allocated(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> Layout:
     """Layout of a newly allocated result, its dimensions ordered by the strides of the operands."""
     order = dense_order(sizes, operands)
-    return unknown_strides(sizes) if order is None else permuted_dense(sizes, order)
+    if order is None:
+        return unknown_strides(sizes)
+    result = permuted_dense(sizes, order)
+    if order == sorted(order) or all(size.value is not None for size in sizes):
+        return result
+    # Where a dimension of size 1 is placed among symbolic ones is not known, and later operations sort by it.
+    free = unknown_strides(sizes).strides
+    strides = (
+        other if size.value == 1 else stride
+        for size, stride, other in zip(sizes, result.strides, free, strict=True)
+    )
+    return Layout(result.sizes, tuple(strides))
 
 
 def is_dense(layout: Layout) -> bool:

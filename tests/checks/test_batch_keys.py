@@ -222,3 +222,13 @@ def test_a_near_name_is_a_warning_where_it_is_swallowed(check: Check) -> None:
     assert (found.code, found.severity) == ("SF402", "warning")
     assert found.fix is not None
     assert found.fix.edits[0].content == "labels"
+
+
+@pytest.mark.parametrize(("parameter", "found"), [("attention_mask", 1), ("_attention_mask", 0)])
+def test_a_parameter_named_as_unused_is_not_meant(check: Check, parameter: str, found: int) -> None:
+    code = (
+        "import torch\nfrom torch import nn\n\nclass Dummy(nn.Module):\n"
+        f"    def forward(self, ids, {parameter}=None, **kwargs):\n        return ids\n\n"
+        "Dummy()(ids=torch.ones(2), attention_masks=torch.ones(2))\n"
+    )
+    assert len(check(code.replace("masks", "mask" if parameter[0] == "_" else "masks"), {"SF402"})) == found

@@ -192,7 +192,9 @@ class Heads(nn.Module):
         self.mean, self.spread = nn.Linear(8, 2), nn.Linear(8, 2)
 
     def forward(self, x, y):
-        return self.mean(x), self.spread({given})
+        mean = self.mean(x)
+
+        return mean, self.spread({given})
 
 
 scores = Heads()(torch.rand(3, 6), torch.rand(3, 6))
@@ -204,3 +206,24 @@ def test_a_tensor_given_to_two_layers_is_one_cause(given: str, entries: int, che
     found = check(HEADS.format(given=given), {"SF501"})
     assert len(found) == 2
     assert len(folded(found)) == entries
+
+
+@pytest.mark.parametrize(
+    ("layer", "good", "bad"),
+    [
+        ("nn.Conv2d(3, 8, 3)", (2, 3, 8, 8), (2, 1, 8, 8)),
+        ("nn.Linear(8, 3)", (2, 8), (2, 11)),
+        ("nn.BatchNorm1d(8)", (2, 8), (2, 11)),
+    ],
+)
+def test_a_layer_that_fits_other_inputs_is_not_changed(
+    check: Check, layer: str, good: tuple[int, ...], bad: tuple[int, ...]
+) -> None:
+    model = f"import torch\nfrom torch import nn\n\nnet = {layer}\n\n\ndef step(x):\n    return net(x)\n\n\n"
+    code = {"SF501", "SF506", "SF511"}
+    (alone,) = check(f"{model}step(torch.rand{bad})\n", code)
+    (both,) = check(f"{model}step(torch.rand{bad})\nstep(torch.rand{good})\n", code)
+    assert both.fixes != alone.fixes
+    assert [each.applicability for each in both.fixes] == [Applicability.DISPLAY]
+    assert "the layer gets the expected" in both.fixes[0].message
+    assert both.fixes[0].message.endswith("from line 12")

@@ -202,7 +202,15 @@ OLD = {
     "loss[0]": "loss.item()",
     "model(x).mean().data[0]": "model(x).mean().item()",
     "loss.cpu().data[0]": "loss.cpu().item()",
+    "loss[0].item()": "loss.item()",
+    "loss.data[0].cpu()": "loss.data.cpu()",
 }
+
+
+@pytest.mark.parametrize("statement", ["loss.data[0] += 1", "loss[0] = 1", "del loss[0]"])
+def test_a_number_that_is_written_by_index_is_repaired_by_hand(statement: str, check: Check) -> None:
+    text = f"{HEAD}loss = torch.rand(3).mean()\n{statement}\n"
+    assert [finding.fix for finding in findings(text, check)] in ([None], [])
 
 
 @pytest.mark.parametrize(("old", "new"), OLD.items(), ids=OLD.keys())

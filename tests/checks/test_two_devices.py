@@ -48,6 +48,7 @@ import torch
 x = torch.ones(3, device="cuda")
 y, z = torch.zeros(3), torch.ones(3)
 a = x + y
+print(a)
 b = x + z
 """
     assert len(folded(check(text, {"SF602"}))) == 2

@@ -25,14 +25,9 @@ def test_clean_files_exit_with_0(project: Project) -> None:
 
 
 def test_checks_do_not_pass_where_nothing_was_checked(project: Project) -> None:
-    folder = project()
-    (folder / "train.ipynb").write_text("{}")
-    assert shapefix("check").out == "Skipped 1 notebook (not supported yet). Nothing was checked.\n"
     project(plain="x = 1\n")
     for _ in ("analyzed", "from the cache"):
-        assert shapefix("check").out == (
-            "Checked 1 file; none uses torch. Skipped 1 notebook (not supported yet).\n"
-        )
+        assert shapefix("check").out == "Checked 1 file; none uses torch.\n"
     project(plain="def f(:")
     assert shapefix("check").out.endswith("\n\n0 files checked, 1 error.\n")
 

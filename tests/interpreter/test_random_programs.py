@@ -13,9 +13,9 @@ from random_programs import Program, write
 
 pytestmark = pytest.mark.slow
 
-BLOCKS, PROGRAMS = 4, 40
+BLOCKS, PROGRAMS = 4, 25
 BLOCKS_OF_THE_DAY = 40
-CERTAIN, CERTAIN_OF_THE_DAY = 200, 4000
+CERTAIN, CERTAIN_OF_THE_DAY = 100, 4000
 
 
 def drawn(seed: int, *, symbolic: bool = False, certain: bool = False) -> Program:

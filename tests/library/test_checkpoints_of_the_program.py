@@ -86,3 +86,37 @@ def test_states_of_other_models(
     for each in found:
         assert each.error is not None
         assert each.error.message in raised
+
+
+@pytest.mark.parametrize("saved", ["net", "net.state_dict()", "{'model': net, 'state': net.state_dict()}"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        "{}.eval()",
+        "{}['model'].state_dict()",
+        "{}['state']",
+        "net.load_state_dict({})",
+        "(lambda each: each.train() if isinstance(each, nn.Module) else None)({})",
+        "{}.keys()",
+    ],
+)
+def test_contents_used_as_objects(check: Check, tmp_path: Path, saved: str, use: str) -> None:
+    code = f"{HEAD}import io\nfile = io.BytesIO()\ntorch.save({saved}, file)\nfile.seek(0)\n"
+    code += use.format("torch.load(file)") + "\n"
+    raised = _raises(code, tmp_path)
+    assert raised or not check(code, {"SF611"}), code
+    if use.startswith("{}.eval") or "['model']" in use:
+        assert [each.code for each in check(code, {"SF611"})] == ["SF611"]
+
+
+@pytest.mark.parametrize(
+    ("torch", "codes"), [("torch<2.6", []), ("torch==2.7.1+cu126", ["SF611"]), ("", ["SF611"])]
+)
+def test_the_required_version_of_torch_decides(tmp_path: Path, torch: str, codes: list[str]) -> None:
+    from shapefix.engine.session import CheckSession
+    from shapefix.engine.settings import CheckOptions, Settings
+
+    (tmp_path / "requirements.txt").write_text(torch)
+    (tmp_path / "use.py").write_text("import torch\n\n\ndef use(path):\n    return torch.load(path).eval()\n")
+    session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
+    assert [each.code for each in session.findings()] == codes

@@ -1,4 +1,4 @@
-"""Removed arguments of transformers, compared with the installed version."""
+"""Removed arguments of transformers and other libraries, compared with the installed versions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 from checking import Check
 
-from shapefix.checks.batches.removed_argument import OBSOLETE, RENAMED
-from shapefix.library.transformers.removed_arguments import newest_known, removed_arguments
+from shapefix.checks.support.renamed_arguments import RENAMED, REPLACED
+from shapefix.library.removed_arguments import newest_known, packages, removed_arguments
 
 pytestmark = pytest.mark.skipif(
     importlib.metadata.version("transformers").split(".")[:2] != newest_known().split(".")[:2],
     reason="the data is of another version",
 )
+MODULES = {
+    "lightning": ("pytorch_lightning", "pytorch_lightning.callbacks", "pytorch_lightning.loggers"),
+}
 OLD = """
 from transformers import TrainingArguments
 arguments = TrainingArguments("output", evaluation_strategy="epoch")
@@ -33,31 +36,38 @@ trainer.train()
 """
 
 
+def accepted(package: str, function: str) -> set[str]:
+    """Keywords of a function or method of the installed library; fails if it accepts any."""
+    for module in MODULES.get(package, (package,)):
+        found = pytest.importorskip(module, reason=f"{package} is not installed")
+        for part in function.split("."):
+            found = getattr(found, part, None)
+        if found is not None:
+            parameters = inspect.signature(found).parameters
+            assert all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+            return set(parameters)
+    raise AssertionError(f"{package} has no {function}")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("function", "keyword"),
-    [(function, keyword) for function, gone in removed_arguments().items() for keyword in gone],
-)
-def test_the_installed_version_rejects_the_argument(function: str, keyword: str) -> None:
-    import transformers
-
-    parameters = inspect.signature(getattr(transformers, function)).parameters
-    assert keyword not in parameters
-    assert all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+@pytest.mark.parametrize("package", packages())
+def test_the_installed_version_rejects_the_arguments(package: str) -> None:
+    for function, gone in removed_arguments(package).items():
+        assert not gone.keys() & accepted(package, function), function
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", RENAMED)
-def test_the_installed_version_has_the_new_names(function: str) -> None:
-    import transformers
+@pytest.mark.parametrize("package", packages())
+def test_the_installed_version_has_the_new_names(package: str) -> None:
+    for (library, function), names in RENAMED.items():
+        if library == package and function in removed_arguments(package):
+            assert set(names.values()) <= accepted(package, function), function
+            assert names.keys() <= removed_arguments(package)[function].keys()
 
-    parameters = inspect.signature(getattr(transformers, function)).parameters
-    assert set(RENAMED[function].values()) <= set(parameters)
-    assert RENAMED[function].keys() <= removed_arguments()[function].keys()
 
-
-def test_obsolete_arguments_are_removed_ones() -> None:
-    assert removed_arguments()["TrainingArguments"].keys() >= OBSOLETE
+def test_the_advice_is_on_removed_arguments() -> None:
+    for (package, function), names in REPLACED.items():
+        assert names.keys() <= removed_arguments(package)[function].keys()
 
 
 @pytest.mark.slow

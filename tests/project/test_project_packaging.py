@@ -96,12 +96,20 @@ def test_the_hooks_of_pre_commit(installs: Path, tmp_path: Path) -> None:
     repository.mkdir()
     (repository / "train.py").write_text(VIEW)
     (repository / "notes.txt").write_text("not Python\n")
+    source = installs / "source"
+    revision = run("git", "rev-parse", "HEAD", cwd=source).stdout.strip()
+    (repository / ".pre-commit-config.yaml").write_text(
+        "repos:\n"
+        f"  - repo: {source}\n"
+        f"    rev: {revision}\n"
+        "    hooks: [{id: shapefix}, {id: shapefix-fix}]\n"
+    )
     _committed(repository)
     pre_commit = Path(sys.executable).parent / "pre-commit"
 
     def tried(hook: str) -> subprocess.CompletedProcess[str]:
         return run(
-            *(pre_commit, "try-repo", installs / "source", hook, "--all-files", "--color", "never"),
+            *(pre_commit, "run", hook, "--all-files", "--color", "never"),
             cwd=repository,
             PRE_COMMIT_HOME=str(tmp_path / "hooks"),
         )

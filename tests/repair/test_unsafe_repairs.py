@@ -77,6 +77,54 @@ def test_no_mode_is_restored_at_the_end_of_a_script(check: Check) -> None:
     assert "model.train()" not in text
 
 
+@pytest.mark.parametrize(
+    ("sizes", "kind"),
+    [((2, 3), Applicability.UNSAFE), ((5, 2, 3), Applicability.UNSAFE), ((2,), Applicability.DISPLAY)],
+)
+def test_a_sum_with_more_elements_than_both_is_not_written(
+    check: Check, sizes: tuple[int, ...], kind: Applicability
+) -> None:
+    found = check(f"import torch\n\nx = torch.zeros(2, 1)\nx += torch.ones({sizes})\n", {"SF510"})
+    assert fixes(found) == [kind]
+
+
+SHARED_LOOP = """\
+def epoch(net, optimizer=None):
+    for batch in batches:
+        with torch.set_grad_enabled(optimizer is not None):
+            loss = net(batch).sum()
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+for _ in range(2):
+    epoch(model, optimizer)
+    epoch(model)
+"""
+OTHER_NAME = """\
+def predict(net, batch):
+    with torch.no_grad():
+        return net(batch)
+
+def evaluate():
+    for batch in batches:
+        predict(model, batch)
+
+evaluate()
+"""
+
+
+@pytest.mark.parametrize("code", [SHARED_LOOP, OTHER_NAME])
+def test_the_mode_is_switched_by_hand_in_a_loop_for_both_and_under_another_name(
+    check: Check, code: str
+) -> None:
+    text = EVALUATION.partition("def evaluate")[0] + code
+    (finding,) = check(text, {"SF804"})
+    assert [fix.applicability for fix in finding.fixes] == [Applicability.DISPLAY]
+    assert repaired(check, text, "SF804") == text
+
+
 SWALLOWING = """\
 import torch
 from torch import nn

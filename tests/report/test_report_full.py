@@ -285,10 +285,8 @@ def test_nothing_found_is_one_line() -> None:
     [
         (Coverage(2), "All checks passed."),
         (Coverage(2, irrelevant=1), "All checks passed. Skipped 1 file without torch."),
-        (Coverage(2, notebooks=3), "All checks passed. Skipped 3 notebooks (not supported yet)."),
         (Coverage(1, irrelevant=1), "Checked 1 file; none uses torch."),
-        (Coverage(2, 2, 1), "Checked 2 files; none uses torch. Skipped 1 notebook (not supported yet)."),
-        (Coverage(0, notebooks=1), "Skipped 1 notebook (not supported yet). Nothing was checked."),
+        (Coverage(2, 2), "Checked 2 files; none uses torch."),
         (Coverage(0), "Nothing was checked."),
     ],
 )

@@ -138,6 +138,9 @@ def test_findings_of_one_cause_are_one_entry() -> None:
     report = shown(MISMATCH, *others)
     assert report.count("error[") == 1
     assert " = and 3 more places: lines 12, 13, lib/eval.py:3\n" in report
+    near = [replace(each, span=replace(each.span, path="lib/a.py")) for each in others[:2]]
+    report = shown(*near, others[2])
+    assert " = and 2 more places: line 13, lib/eval.py:3\n" in report
     verbose = View("/p", quiet=True, verbose=True, sources=sources(NET))
     assert text_of(render([MISMATCH, *others], (), verbose)).count("error[") == 4
 
@@ -213,6 +216,90 @@ def test_copies_may_be_indented_and_called_differently() -> None:
     )
     (entry,) = folded([MISMATCH, found], sources(NET, copy))
     assert entry.others == (found,)
+
+
+REPEATED = Source(
+    "a.py",
+    """\
+class Attention(nn.Module):
+    def forward(self, query, key):
+        query = query.view(-1, 8)
+        key = key.view(-1, 8)
+
+        return query.view(8, -1)
+
+    def twin(self, value):
+        value = value.view(-1, 8)  # as above
+
+def other(key):
+    key = key.view(-1, 8)
+""",
+)
+
+
+def test_a_mistake_repeated_on_other_variables_of_a_class_is_one_entry() -> None:
+    def found(row: int, message: str = "`{}` is not contiguous (line {})") -> Diagnostic:
+        span = Span("a.py", row, 9, row, 12)
+        return replace(STRIDED, message=message.format(f"v{row}", row), span=span, evidence=(), habit="")
+
+    texts = sources(REPEATED)
+    assert len(folded([found(3), found(4), found(9)], texts)) == 1
+    assert len(folded([found(3), found(6)], texts)) == 2
+    assert len(folded([found(3), found(12)], texts)) == 2
+    assert len(folded([found(3), found(4, "`{}` has no dimension {}")], texts)) == 2
+    assert len(folded([replace(found(row), habit=f"habit {row}") for row in (3, 4)], texts)) == 2
+    in_pairs = [found(3), found(6), found(4), found(12), found(9)]
+    entries = folded(in_pairs, texts)
+    assert entries == folded(in_pairs[::-1], texts)
+    assert [[each.span.row for each in (one.first, *one.others)] for one in entries] == [[3, 4, 9], [6], [12]]
+
+
+def test_a_mistake_in_adjacent_statements_is_one_entry() -> None:
+    def found(row: int, message: str = "`q` is f32[8, 2], not f32[8, 3]") -> Diagnostic:
+        return replace(STRIDED, message=message, span=Span("a.py", row, 9, row, 12), evidence=())
+
+    assert len(folded([found(2), found(4), found(3, "`k` is bf16[8, 2], not f32[8, 3]")])) == 1
+    assert len(folded([found(2), found(4)])) == 2
+    assert len(folded([found(2), found(3, "`k` is f32[8, 4], not f32[8, 3]")])) == 2
+    assert len(folded([found(2), replace(found(3), severity=Severity.WARNING)])) == 2
+
+
+def test_steps_in_other_files_may_have_other_variables_and_sizes_may_not() -> None:
+    files = [Source("a.py", "scores = model(images)\n"), Source("b.py", "y = model(x)\n")]
+    for code, entries in (("SF602", 1), ("SF501", 2)):
+        found = [
+            replace(STRIDED, code=code, message=f"`{file.path}` is left", span=Span(file.path, 1, 1, 1, 2))
+            for file in files
+        ]
+        found = [replace(each, evidence=()) for each in found]
+        assert len(folded(found, sources(*files))) == entries
+
+
+def test_a_tensor_rejected_by_two_layers_is_one_entry() -> None:
+    tests = Source("test.py", "x = torch.rand(2, 1, 8, 8)\ny = torch.rand(2, 1, 8, 8).cuda()\n")
+
+    def found(path: str, name: str, made: int = 1) -> Diagnostic:
+        step = Evidence(Span("test.py", made, 5, made, 9), "created here", Role.PRODUCER)
+        message = f"`{name}` expects 3 channels, but `x` is f32[2, 1, 8, 8]: 1 in dimension 1"
+        return replace(MISMATCH, message=message, span=Span(path, 2, 1, 2, 9), evidence=(step,))
+
+    one = found("net.py", "self.conv")
+    later = replace(one.evidence[0], span=Span("net.py", 1, 1, 1, 9))
+    assert len(folded([one, found("other.py", "self.stem")], sources(tests, NET))) == 2
+    texts = sources(tests, replace(NET, path="net.py"), replace(NET, path="other.py"))
+    assert len(folded([one, found("other.py", "self.stem")], texts)) == 1
+    assert len(folded([one, found("other.py", "self.stem", made=2)], texts)) == 2
+    changed = replace(found("other.py", "self.stem"), evidence=(*one.evidence, later))
+    assert len(folded([one, changed], texts)) == 2
+
+
+def test_entries_of_a_finding_with_both_causes_become_one() -> None:
+    copy = replace(REPEATED, path="b.py")
+    one, two = (replace(STRIDED, span=Span("a.py", row, 9, row, 12), evidence=()) for row in (3, 9))
+    copied = replace(one, span=replace(one.span, path="b.py"), follows=two.cause)
+    assert len(folded([one, replace(two, message="other")], sources(REPEATED, copy))) == 2
+    (entry,) = folded([one, replace(two, message="other"), copied], sources(REPEATED, copy))
+    assert len(entry.others) == 2
 
 
 def test_a_confirmed_finding_does_not_hide_a_refuted_one() -> None:

@@ -27,9 +27,9 @@ def names(folder: Path, *, under: Path | None = None) -> list[str]:
     return [os.path.relpath(path, under or folder) for path in result.files]
 
 
-def test_folders_give_their_python_files_in_order(tree: Tree) -> None:
+def test_folders_give_their_python_files_and_notebooks_in_order(tree: Tree) -> None:
     root = tree("b.py", "a/z.py", "a/y.py", "c/d.py", "a.pyi", "notes.ipynb", "a.txt", "script", "d.PY")
-    assert names(root) == ["b.py", "a/y.py", "a/z.py", "c/d.py"]
+    assert names(root) == ["b.py", "notes.ipynb", "a/y.py", "a/z.py", "c/d.py"]
 
 
 def test_paths_stay_as_they_were_given(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,14 +55,6 @@ def test_no_file_comes_twice(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Non
         "src/b.py",
         "src/a.py",
     )
-
-
-def test_a_notebook_is_not_read_yet(tree: Tree) -> None:
-    root = tree("a.ipynb", "b.py")
-    result = found(root / "a.ipynb", root / "b.py")
-    assert result.files == (f"{root}/b.py",)
-    (failure,) = result.failures
-    assert (failure.path, failure.message) == (f"{root}/a.ipynb", "notebooks are not read yet")
 
 
 def test_a_path_that_does_not_exist_fails_alone(tree: Tree) -> None:

@@ -212,3 +212,37 @@ def test_the_nearest_folder_that_decides(tmp_path: Path) -> None:
 )
 def test_versions(text: str, valid: bool) -> None:
     assert is_version(text) is valid
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "oldest"),
+    [
+        (
+            "requirements.txt",
+            "pytorch_lightning==1.5.10\ntorch==1.13.1+cu117",
+            "lightning 1.5.10, torch 1.13.1",
+        ),
+        ("requirements.txt", "pytorch-lightning>=1.8\nlightning-utilities==0.3", "lightning 1.8"),
+        ("requirements.txt", "lightning<2.2,>=2.0\ntrl~=0.9.4", "lightning 2.0, trl 0.9"),
+        ("environment.yml", "dependencies:\n  - pytorch=1.12\n  - peft>=0.6", "peft 0.6, torch 1.12"),
+        ("uv.lock", UV_LOCK.replace("sentence-", "").replace("3.0.1", "4.0"), "transformers 4.0"),
+        ("pyproject.toml", "[tool.poetry.dependencies]\naccelerate = '^0.30'", "accelerate 0.30"),
+        ("setup.py", "setup(install_requires=['torch>=2.6', 'torch-geometric==2.0'])", "torch 2.6"),
+    ],
+)
+def test_the_oldest_versions_of_other_libraries(tmp_path: Path, name: str, text: str, oldest: str) -> None:
+    (tmp_path / name).write_text(text)
+    found = Requirements().oldest_versions(str(tmp_path), str(tmp_path))
+    assert ", ".join(f"{library} {version}" for library, version in sorted(found.items())) == oldest
+
+
+def test_each_library_has_its_own_nearest_folder(tmp_path: Path) -> None:
+    near = tmp_path / "scripts"
+    near.mkdir()
+    (tmp_path / "requirements.txt").write_text("transformers==4.30.0\ntorch==1.9.0")
+    (near / "requirements.txt").write_text("torch==2.7.0")
+    requirements = Requirements()
+    assert requirements.oldest_versions(str(near), str(tmp_path)) == {
+        "transformers": "4.30.0",
+        "torch": "2.7.0",
+    }

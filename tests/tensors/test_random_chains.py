@@ -88,7 +88,7 @@ def test_chains(
     run_all(opaque, chains, unknown_at_most, record_property)
 
 
-@pytest.mark.parametrize("drawn", [3232])
+@pytest.mark.parametrize("drawn", [1033, 3232])
 def test_chains_with_a_wrong_layout_before(drawn: int) -> None:
     run_chains(drawn, Counter(), opaque=False)
 

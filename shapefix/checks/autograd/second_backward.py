@@ -11,9 +11,16 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import ends_early, is_passed, receiver_code
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.freed_graphs import (
+    added_losses,
+    detached_first_use,
+    detached_state,
+    moved_forward,
+    use_of_state,
+)
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role
+from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.reused_graphs import GraphReused
 from shapefix.interpreter.evaluator import Loop
 
@@ -39,6 +46,7 @@ def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> It
     else:
         how, cure = "again in each pass", "compute it in the loop"
         moment = "the first pass frees the graph, and the second one uses it again"
+    fix = _fix(event)
     yield rule.diagnostic(
         event.place.span,
         f"backward of `{named}` uses the graph of `{operation}` ({line}) {how}; {cure}",
@@ -47,8 +55,33 @@ def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> It
             *call_trace(event),
             Evidence(made.span, "the graph of this operation is used twice", Role.CAUSE, "used twice"),
             Evidence(event.first.place.span, moment),
+            *_uses(event, fix),
         ],
+        fixes=[fix] if fix is not None else [],
     )
+
+
+def _uses(event: GraphReused, fix: Fix | None) -> Iterator[Evidence]:
+    """Yield the places of the cure: uses of a state, and of the value of the first of two backwards."""
+    state = use_of_state(event) if event.is_carried else None
+    if state is not None:
+        (name,) = event.names
+        yield Evidence(
+            event.place.module.span(state), f"`{name}` comes from the previous pass, with its graph"
+        )
+    elif event.loop is None and fix is not None and event.names:
+        for edit in fix.edits:
+            if edit.content == ".detach()":
+                (name,) = event.names
+                yield Evidence(edit.span, f"the first backward goes through `{name}`")
+
+
+def _fix(event: GraphReused) -> Fix | None:
+    if event.is_carried:
+        return detached_state(event)
+    if event.loop is not None:
+        return moved_forward(event)
+    return added_losses(event) or detached_first_use(event)
 
 
 def _keeps_graph(node: cst.CSTNode) -> bool:
@@ -56,7 +89,7 @@ def _keeps_graph(node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.Call):
         return True
     return len(node.args) > 1 or any(
-        each.star or (each.keyword is not None and each.keyword.value.endswith("_graph"))
+        each.star or (each.keyword is not None and each.keyword.value.startswith(("retain", "create")))
         for each in node.args
     )
 

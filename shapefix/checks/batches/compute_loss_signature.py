@@ -25,6 +25,7 @@ def compute_loss_signature(
         f"since transformers {event.version}",
         error=ExpectedError("TypeError", f"got an unexpected keyword argument '{event.missing}'"),
         fixes=_fix(event),
+        habit=f"`{name}` without `{event.missing}`",
     )
 
 

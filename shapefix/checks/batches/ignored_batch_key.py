@@ -27,6 +27,9 @@ def ignored_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> 
         meant = None if key in forward.used else near(key, forward.named)
         if meant is None or meant in event.keywords or meant in positional or not event.complete:
             continue
+        if meant.lstrip("_") == key:
+            # A leading underscore marks a parameter that is there to be ignored.
+            continue
         if meant == "labels" and not reads_loss(event.place):
             continue
         loss = "; the loss is None" if meant == "labels" and forward.place is None else ""

@@ -236,7 +236,9 @@ def _collated(tensor: TensorValue, given: cst.BaseExpression) -> str:
 
 def _made(tensor: TensorValue) -> Iterator[Evidence]:
     if tensor.origin is not None:
-        yield Evidence(tensor.origin.place.span, f"tensor {tensor.origin.text} here")
+        op, text = tensor.origin.op, tensor.origin.text
+        by = f"computed by `{text}`" if text == op.value else text
+        yield Evidence(tensor.origin.place.span, f"tensor {by} here")
 
 
 def _error(event: Stacked, tensor: TensorValue) -> ExpectedError:

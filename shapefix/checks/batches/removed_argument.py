@@ -1,4 +1,4 @@
-"""SF407: an argument removed from transformers."""
+"""SF407: an argument removed from transformers, Lightning or another library."""
 
 from __future__ import annotations
 
@@ -9,53 +9,56 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.rewrites import dropped
+from shapefix.checks.support.renamed_arguments import OBSOLETE, RENAMED, REPLACED, replacement
+from shapefix.checks.support.rewrites import dropped, replaced
 from shapefix.checks.support.version_guards import is_guarded
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import RemovedArgument
 
-_ARGUMENTS = {
-    "evaluation_strategy": "eval_strategy",
-    "no_cuda": "use_cpu",
-    "per_gpu_train_batch_size": "per_device_train_batch_size",
-    "per_gpu_eval_batch_size": "per_device_eval_batch_size",
-}
-RENAMED = {
-    "TrainingArguments": _ARGUMENTS,
-    "Seq2SeqTrainingArguments": _ARGUMENTS,
-    "Trainer": {"tokenizer": "processing_class"},
-    "Seq2SeqTrainer": {"tokenizer": "processing_class"},
-}
-"""New names of arguments with the same meaning."""
-OBSOLETE = frozenset({"save_safetensors", "use_mps_device"})
-"""Arguments whose value `True` is what newer versions always do."""
+_LIBRARIES = {"lightning": "Lightning"}
+"""Names of libraries, where they differ from their packages."""
 
 
 @rule("SF407", on=RemovedArgument)
 def removed_argument(event: RemovedArgument, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if is_guarded(event.place, "TypeError"):
         return
-    renamed = RENAMED.get(event.function, {}).get(event.keyword)
-    instead = f"; it is now `{renamed}`" if renamed else ""
+    key = (event.package, event.function)
+    renamed = RENAMED.get(key, {}).get(event.keyword)
+    now = f"`{renamed}`" if renamed else REPLACED.get(key, {}).get(event.keyword)
+    verb = "it is now" if renamed else "use"
+    library = _LIBRARIES.get(event.package, event.package)
     yield rule.diagnostic(
         event.place.module.span(event.given),
-        f"`{event.function}` has no argument `{event.keyword}` since transformers {event.version}{instead}",
+        f"`{event.function}` has no argument `{event.keyword}` since {library} {event.version}"
+        + (f"; {verb} {now}" if now else ""),
         error=ExpectedError("TypeError", f"got an unexpected keyword argument '{event.keyword}'"),
         evidence=call_trace(event),
         fixes=_fixes(event, renamed),
+        habit=f"argument `{event.keyword}`",
     )
 
 
 def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
     call, given, module = event.place.node, event.given, event.place.module
-    if renamed is not None and given.keyword is not None and renamed not in event.others:
-        edit = Edit(module.span(given.keyword), renamed)
-        yield Fix(Applicability.SAFE, f"rename it to `{renamed}`", (edit,))
-    elif (
-        event.keyword in OBSOLETE
-        and isinstance(given.value, cst.Name)
-        and given.value.value == "True"
-        and isinstance(call, cst.Call)
-        and call.args[0] is not given
-    ):
-        yield Fix(Applicability.SAFE, "remove it: this is the default now", (dropped(module, call, given),))
+    if renamed is not None:
+        if given.keyword is not None and renamed not in event.others:
+            edit = Edit(module.span(given.keyword), renamed)
+            yield Fix(Applicability.SAFE, f"rename it to `{renamed}`", (edit,))
+        return
+    code = module.code(given.value)
+    if code in OBSOLETE.get(event.keyword, ()):
+        if isinstance(call, cst.Call) and call.args[0] is not given:
+            yield Fix(
+                Applicability.SAFE, "remove it: this is the default now", (dropped(module, call, given),)
+            )
+        return
+    instead = replacement((event.package, event.function), event.keyword, given.value, code)
+    if instead is None:
+        if event.keyword not in REPLACED.get((event.package, event.function), {}):
+            older = f"{event.package}<{event.version}"
+            yield Fix(Applicability.DISPLAY, f"remove it, or require `{older}`", ())
+        return
+    names = {part.partition("=")[0].strip() for part in instead.split(", ")}
+    if names.isdisjoint(event.others):
+        yield Fix(Applicability.SAFE, f"write `{instead}`", (replaced(module, given, instead),))

@@ -21,10 +21,10 @@ from shapefix.diagnostics import (
     Import,
     Role,
 )
-from shapefix.domains.batches import Collated
+from shapefix.domains.batches import BatchesDrawn, Collated
 from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.modules import Place, nodes
+from shapefix.interpreter.modules import Place, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -43,9 +43,10 @@ _DEEPEST = 3
 
 @rule("SF410", on=Collated)
 def uncollatable_sample(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if not _is_by_default(event):
+    drawn = _drawn(event, context)
+    if not _is_by_default(event) or (drawn is None and not _is_returned(event.place)):
         return
-    collated = Evidence(event.place.span, "collated here", Role.FAILURE)
+    collated = Evidence((drawn or event).place.span, "collated here", Role.FAILURE)
     exits = [place for place in event.none if _depends_on_sample(place)]
     error = _error_of_none(event.sample)
     if exits and error is not None:
@@ -77,6 +78,35 @@ def uncollatable_sample(event: Collated, context: CheckContext, rule: Rule) -> I
             ],
             error=ExpectedError("TypeError", _REJECTED),
         )
+
+
+def _drawn(event: Collated, context: CheckContext) -> BatchesDrawn | None:
+    """Return the first iteration over the loader in view; without one, no samples are combined."""
+    return next(
+        (
+            each
+            for each in context.events
+            if isinstance(each, BatchesDrawn) and each.loader is event.place.node
+        ),
+        None,
+    )
+
+
+def _is_returned(place: Place) -> bool:
+    """Whether a function creates a loader for its callers, who iterate over it."""
+    function = enclosing_function(place)
+    if function is None:
+        return False
+    around = enclosing(place.module, place.node)
+    assign = next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
+    names = {name for each in (assign.targets if assign else ()) for name in target_names(each.target)}
+    returned = (node.value for node in nodes(function) if isinstance(node, (cst.Return, cst.Yield)))
+    return any(
+        part is place.node or (isinstance(part, cst.Name) and part.value in names)
+        for value in returned
+        if value is not None
+        for part in nodes(value)
+    )
 
 
 def _is_by_default(event: Collated) -> bool:

@@ -89,7 +89,9 @@ def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Ite
     if not fixes and not event.function.startswith("torch.Tensor."):
         # `torch.add(x, y)` alone is there to be measured.
         return
-    yield unused_result(event, rule, fixes if may_be_rebound(event, context) else ())
+    leaf = event.function.rpartition(".")[2]
+    habit = "conversions are in-place" if leaf in _CONVERSIONS else f"{leaf}() is in-place"
+    yield unused_result(event, rule, fixes if may_be_rebound(event, context) else (), habit)
 
 
 def _is_made_here(event: Discarded) -> bool:

@@ -18,7 +18,7 @@ from shapefix.checks.support.event_order import (
     text_between,
 )
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
+from shapefix.checks.support.rewrites import after_statement, argument, before_statement
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.training import (
@@ -85,9 +85,10 @@ def _clipped_too_early(
                 f"`{named}` scales the loss here, and with it every gradient",
             ),
             Evidence(event.place.span, "clipped here: the limit applies to the scaled gradients"),
-            Evidence(late.span, f"unscaled only here, in {line_of(late, event.place.module)}"),
+            Evidence(late.span, "unscaled only here, after the clipping"),
         ],
         fixes=() if unscaled else _unscale_first(event, steps, named),
+        habit="clips scaled gradients",
     )
 
 

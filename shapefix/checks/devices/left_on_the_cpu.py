@@ -47,7 +47,8 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         return
     if _depends_on_device(event, made):
         return
-    if not context.uses_gpu():
+    owner = enclosing_class(made)
+    if not context.uses_gpu() or (owner is not None and not context.may_be_moved(owner.name.value)):
         return
     assert event.cpu.within is not None
     if event.cpu.within.name.value in FORWARD:

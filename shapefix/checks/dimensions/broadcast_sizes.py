@@ -203,14 +203,25 @@ def _transposed(event: OpRejected) -> Fix | None:
 
 
 def _not_in_place(event: OpRejected) -> Iterator[Fix]:
-    """Suggest `x = x + y` for `x += y`, if the two can be broadcast."""
+    """Suggest `x = x + y` for `x += y`, if the result has the sizes of y.
+
+    A result with more elements than both is seldom meant: a column plus a row is a table.
+    """
     node, module = event.place.node, event.place.module
     layouts = [operand.layout for operand in event.operands]
     if not isinstance(node, cst.AugAssign) or len(layouts) != 2 or None in layouts:
         return
+    known = [layout.sizes for layout in layouts if layout is not None]
     try:
-        broadcast_sizes(*(layout.sizes for layout in layouts if layout is not None))
+        sizes = broadcast_sizes(*known)
     except ShapeError:
+        return
+    if len(sizes) != len(known[1]) or not all(
+        same(a, b) is True for a, b in zip(sizes, known[1], strict=True)
+    ):
+        yield Fix(
+            Applicability.DISPLAY, "give both the same sizes; their broadcast is larger than either", ()
+        )
         return
     symbol = module.code(node.operator).strip().removesuffix("=")
     target, value = module.code(node.target), module.code(node.value)

@@ -23,7 +23,7 @@ from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
-from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.events import OperationCalled, OpRejected
 from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
@@ -48,8 +48,10 @@ _TO_CHANNELS_FIRST = {
 """By number of spatial dimensions and rank: the method that moves the last dimension to the channels."""
 
 
-@rule("SF506", on=OpRejected)
-def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+@rule("SF506", on=(OpRejected, OperationCalled))
+def channels(event: OpRejected | OperationCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    if not isinstance(event, OpRejected):
+        return
     found = _KINDS.fullmatch(event.function)
     if found is None or is_unlikely(event) or neighbor(event) is not None:
         return

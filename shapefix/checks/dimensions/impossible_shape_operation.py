@@ -147,9 +147,11 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str 
     if isinstance(error, NoSuchDimension):
         return f"but it has no dimension {error.dim}"
     if isinstance(error, WrongRank) and event.operands[0].name == PARTS:
-        return f"but {error.have} parts are unpacked into {error.want[0]} names"
+        parts = "1 part is" if error.have == 1 else f"{error.have} parts are"
+        return f"but {parts} unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function == UNPACKING:
-        return f"but its {error.have} sizes are unpacked into {error.want[0]} names"
+        sizes = "its only size is" if error.have == 1 else f"its {error.have} sizes are"
+        return f"but {sizes} unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function.rpartition(".")[2] == "permute":
         return f"`permute()` lists {_dimensions(error.want[0])}, but {_subject(event)} has {error.have}"
     if isinstance(error, SizeMismatch) and event.function.startswith("einops."):
@@ -207,7 +209,10 @@ def _rows_of_samples(event: OpRejected) -> Iterator[Fix]:
 
 
 def _single_number(event: OpRejected) -> Iterator[Fix]:
-    """Suggest `.item()` for `loss.data[0]`, the way to read a number before torch 0.4."""
+    """Suggest `.item()` for `loss.data[0]`, the way to read a number before torch 0.4.
+
+    The result of `.item()` has no methods of a tensor: `best[0].item()` only loses its index.
+    """
     node = event.place.node
     if not isinstance(event.error, TooManyIndices) or event.error.rank or not isinstance(node, cst.Subscript):
         return
@@ -216,8 +221,16 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
         subject = subject.value
     if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or number_index(node) != 0:
         return
-    code = event.place.module.code(subject)
-    edit = Edit(event.place.span, f"{code}.item()")
+    *_, around, _ = (None, *enclosing(event.place.module, node))
+    if isinstance(around, cst.Del) or (
+        isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and around.target is node
+    ):
+        return
+    if isinstance(around, cst.Attribute):
+        edit = Edit(event.place.span, event.place.module.code(node.value))
+        yield Fix(Applicability.SAFE, "drop the index", (edit,))
+        return
+    edit = Edit(event.place.span, f"{event.place.module.code(subject)}.item()")
     yield Fix(Applicability.SAFE, "use `.item()`", (edit,))
 
 

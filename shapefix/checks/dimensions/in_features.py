@@ -24,7 +24,7 @@ from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import layer_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Evidence, Fix, Role
-from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.events import OperationCalled, OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
@@ -34,8 +34,12 @@ from shapefix.tensors.polynomials import product
 _MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "out_channels")
 
 
-@rule("SF501", on=OpRejected)
-def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+@rule("SF501", on=(OpRejected, OperationCalled))
+def in_features(
+    event: OpRejected | OperationCalled, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if not isinstance(event, OpRejected):
+        return
     error = event.error
     setting = taken_by(event) if event.function in FEATURES else None
     if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):

@@ -134,7 +134,7 @@ def _is_inner(event: OpRejected, error: SizeMismatch) -> bool:
 def _wrong_rank(event: OpRejected, error: WrongRank) -> str:
     name, dimensions = name_of(event), "1 dimension" if error.have == 1 else f"{error.have} dimensions"
     if name in _TAKES and error.operand < 2:
-        return f"`{name}` expects {_TAKES[name][error.operand]} there, not {dimensions}"
+        return f"`{name}` expects {_TAKES[name][error.operand]}, not {dimensions}"
     if error.have == 0:
         return "a 0-dim tensor cannot be multiplied as a matrix"
     if name == "einsum":

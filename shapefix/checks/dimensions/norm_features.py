@@ -17,7 +17,7 @@ from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.events import OperationCalled, OpRejected
 from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
@@ -36,8 +36,12 @@ _THERE_AND_BACK = {
 """By rank: methods that move the last dimension to the second place, and back."""
 
 
-@rule("SF511", on=OpRejected)
-def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+@rule("SF511", on=(OpRejected, OperationCalled))
+def norm_features(
+    event: OpRejected | OperationCalled, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if not isinstance(event, OpRejected):
+        return
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return
     if is_unlikely(event) or neighbor(event) is not None:

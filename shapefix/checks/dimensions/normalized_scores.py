@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext
+from shapefix.checks.dimensions.softmax_over_batch import softmax_of_batch
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.score_sources import Source, source_of_input
-from shapefix.diagnostics import Diagnostic, Evidence, Fix, Role
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.tensors.ops import Op
@@ -35,6 +38,7 @@ def normalized_scores(
         return
     loss, applied = event.function.rpartition(".")[2], _NORMALIZING[event.function]
     activation = "sigmoid" if source.op is Op.SIGMOID else "softmax"
+    over_batch = softmax_of_batch(event) is not None
     line = rewrites.line_of(event.place, source.place.module)
     yield rule.diagnostic(
         source.place.span,
@@ -50,10 +54,18 @@ def normalized_scores(
             ),
             Evidence(source.place.span, f"{activation} applied here"),
         ],
-        fixes=_fixes(source, activation, context),
+        fixes=_fixes(event, source, activation, context),
+        follows=Cause("SF515", source.place.span) if over_batch else None,
+        habit="" if over_batch else f"{activation} before a loss that applies {applied}",
     )
 
 
-def _fixes(source: Source, activation: str, context: CheckContext) -> Iterator[Fix]:
+def _fixes(event: LossComputed, source: Source, activation: str, context: CheckContext) -> Iterator[Fix]:
+    call = event.place.node
+    given = rewrites.argument(call, 0, "input") if isinstance(call, cst.Call) else None
+    edits = source.bypass(event.place, given.value, context) if given is not None else ()
+    if edits:
+        yield Fix(Applicability.UNSAFE, f"pass the scores to the loss: `{edits[0].content}`", edits)
+        return
     message = f"leave out the {activation}; apply it only where probabilities are needed"
     yield rewrites.unsafe_or_advice(message, source.removal(context))

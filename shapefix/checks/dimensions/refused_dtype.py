@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -13,6 +15,7 @@ from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.torch_errors import dtype_error
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.modules import Place, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
@@ -72,7 +75,16 @@ def _origins(tensor: TensorValue) -> Iterator[Evidence]:
     while first.source is not None:
         first = first.source
     for each in (first, step) if first is not step else (step,):
-        yield Evidence(each.place.span, f"{each.text} here")
+        yield Evidence(each.place.span, f"{each.text} here{_like_its_value(each.place)}")
+
+
+def _like_its_value(place: Place) -> str:
+    """Return why `torch.full(size, 1)` has a dtype of integers; "" for other code."""
+    node = place.node
+    if not isinstance(node, cst.Call) or dotted_name(node.func).rpartition(".")[2] != "full":
+        return ""
+    has_dtype = any(each.keyword is not None and each.keyword.value == "dtype" for each in node.args)
+    return "" if has_dtype else ": `full` takes the dtype of its fill value"
 
 
 def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
@@ -92,6 +104,8 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
     elif error.weight and error.have == "int64":
         text = f"`.{method}` for numbers, or a layer such as nn.Embedding for ids"
         yield Fix(Applicability.DISPLAY, text, (edit,))
+    elif error.have == "bool" and wanted == "int64" and not is_by_class(event.function):
+        yield Fix(Applicability.DISPLAY, "pass indices; True and False would be the indices 1 and 0", ())
     else:
         safe = _is_safe(error, wanted)
         yield Fix(

@@ -34,15 +34,8 @@ _THROUGH = frozenset({Op.LOG, Op.TO, Op.TO_DTYPE, Op.CLONE, Op.CONTIGUOUS})
 
 @rule("SF515", on=LossComputed)
 def softmax_over_batch(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if event.function not in _BY_CLASS:
-        return
-    given = as_tensor(event.given.get("input"))
-    if given is None or given.layout is None or given.layout.rank < 2:
-        return
-    source = source_of(given, _THROUGH)
-    if source is None or source.op not in SOFTMAXES or source.step.dim != 0:
-        return
-    if given.layout.sizes[0].value == 1:
+    source = softmax_of_batch(event)
+    if source is None:
         return
     loss = event.function.rpartition(".")[2]
     code = source.code
@@ -63,6 +56,17 @@ def softmax_over_batch(event: LossComputed, context: CheckContext, rule: Rule) -
         ],
         fixes=_fixes(source),
     )
+
+
+def softmax_of_batch(event: LossComputed) -> Source | None:
+    """Return the softmax over dimension 0 for the input of a loss by class, None without one."""
+    given = as_tensor(event.given.get("input"))
+    if event.function not in _BY_CLASS or given is None or given.layout is None or given.layout.rank < 2:
+        return None
+    source = source_of(given, _THROUGH)
+    if source is None or source.op not in SOFTMAXES or source.step.dim != 0:
+        return None
+    return None if given.layout.sizes[0].value == 1 else source
 
 
 def _fixes(source: Source) -> Iterator[Fix]:

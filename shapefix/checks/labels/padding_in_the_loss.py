@@ -37,6 +37,8 @@ def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> It
     made = _tokenized(tokens, context)
     line = rewrites.line_of(tokens.place, place.module)
     name, source = _name(place), "input_ids" if _is_copy(event) else name_of(tokens.place)
+    if source == name and isinstance(tokens.place.node, cst.Call):
+        source = f"{abbreviate(tokens.place.module.code(tokens.place.node.func))}(…)"
     kept = f"the pad token ids of `{source}`" if source != name else "pad token ids"
     yield rule.diagnostic(
         place.span,

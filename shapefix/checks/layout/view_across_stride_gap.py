@@ -15,7 +15,11 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import is_contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.verdicts import Illegal
+
+_KEEPS_STRIDES = frozenset({Op.VIEW, Op.UNFLATTEN, Op.SQUEEZE, Op.UNSQUEEZE})
+"""Operations without a gap of their own in the memory of their result."""
 
 
 @rule("SF101", on=Viewed)
@@ -65,7 +69,8 @@ def _cause(event: Viewed) -> str:
     for step in lineage(event.tensor):
         if step.layout is None or is_contiguous(step.layout):
             break
-        first = step
+        if step.op not in _KEEPS_STRIDES:
+            first = step
     module = event.place.module
     if first is None or (first.place.module is module and first.place.span.row == event.place.span.row):
         return ""

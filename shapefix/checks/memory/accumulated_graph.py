@@ -54,11 +54,12 @@ def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule)
             ),
             Evidence(
                 event.place.span,
-                f"`{kept}` still references the graph, in each pass of the loop in "
+                f"`{kept}` still references the graph, in each pass of the loop at "
                 f"{rewrites.line_of(Place(module, loop.node), module)}",
             ),
         ],
         fixes=() if is_used else (_without_graph(event, backward, method),),
+        habit="values kept with their graphs",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 
 import libcst as cst
 
@@ -26,10 +27,10 @@ from shapefix.checks.support.syntax import enclosing_class, enclosing_function, 
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.events import OperationCalled, OpRejected
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import LayoutStep
-from shapefix.interpreter.values import LibraryObject
+from shapefix.interpreter.values import LibraryObject, as_tensor
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.polynomials import product
@@ -145,8 +146,12 @@ def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:
 
 
 def other_use(event: OpRejected, context: CheckContext) -> str:
-    """Return advice if the class calls the layer elsewhere, too, and it fits there; "" otherwise."""
+    """Return advice if another call of the class, or of the model, needs the layer as it is; "" otherwise."""
     node, module = event.place.node, event.place.module
+    fitting_call = _accepting_call(event, context)
+    if fitting_call is not None:
+        want = context.text(event.error.want) if isinstance(event.error, SizeMismatch) else "the right size"
+        return f"change the input: the layer gets the expected {want} from {line_of(fitting_call, module)}"
     name = dotted_name(node.func) if isinstance(node, cst.Call) else ""
     owner = enclosing_class(event.place)
     if owner is None or not name.startswith("self."):
@@ -161,6 +166,25 @@ def other_use(event: OpRejected, context: CheckContext) -> str:
     if other is None:
         return ""
     return f"change the input: `{name}` is also used in line {module.span(other).row}"
+
+
+def _accepting_call(event: OpRejected, context: CheckContext) -> Place | None:
+    """Return a call passing the expected size to the layer, None without one."""
+    error, layer = event.error, event.layer
+    if not isinstance(error, SizeMismatch) or error.operand or not isinstance(layer, LibraryObject):
+        return None
+    dim = from_end(event, error)
+    if dim >= 0:
+        return None
+    for each in context.events:
+        if not isinstance(each, OperationCalled) or each.receiver is not layer:
+            continue
+        tensor = as_tensor(each.positional[0]) if each.positional else None
+        sizes = tensor.layout.sizes if tensor is not None and tensor.layout is not None else ()
+        if -dim <= len(sizes) and same(sizes[dim], error.want) is True:
+            ways = zip_longest(each.calls, event.calls)
+            return next((way for way, other in ways if way is not None and way != other), each.place)
+    return None
 
 
 def number_fixes(

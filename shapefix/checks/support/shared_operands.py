@@ -1,28 +1,29 @@
-"""Errors of one tensor: the first one is the cause of the others."""
+"""Errors of one tensor or of one call: the first one is the cause of the others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from shapefix.checks.context import CheckContext
 from shapefix.diagnostics import Diagnostic
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.tensor_values import TensorValue
 
 
 def with_shared_operands(context: CheckContext, found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Give errors of a tensor the cause of the first error of the same tensor in the same run.
 
-    A wrong size raises wherever the tensor is used, and the first use ends the run.
+    A wrong size raises wherever the tensor is used, and the first use ends the run. The same holds for all
+    arguments of one call of a function.
     """
-    first: dict[tuple[int, int], Diagnostic] = {}
+    first: dict[Hashable, Diagnostic] = {}
     linked: dict[int, Diagnostic] = {}
     for index in sorted(range(len(found)), key=lambda index: found[index].moment):
         finding, event = found[index], context.events[found[index].moment]
         if not isinstance(event, OpRejected) or finding.follows is not None or finding.habit:
             continue
-        entry = id(event.calls[0].node) if event.calls else 0
-        keys = [(entry, id(operand.tensor.storage)) for operand in event.operands]
+        keys = list(_shared(event))
         earlier = next((first[key] for key in keys if key in first), None)
         if earlier is None:
             for key in keys:
@@ -30,3 +31,28 @@ def with_shared_operands(context: CheckContext, found: Sequence[Diagnostic]) -> 
         elif earlier.span != finding.span:
             linked[index] = replace(finding, follows=earlier.cause)
     return [linked.get(index, each) for index, each in enumerate(found)]
+
+
+def _shared(event: OpRejected) -> Iterator[Hashable]:
+    """Yield the tensors of an error within its run; and the call, if it passes on a wrong argument.
+
+    The sizes of a layer may be wrong instead of those of an argument, so layers are no part of the second.
+    """
+    calls = tuple(id(place.node) for place in event.calls)
+    for operand in event.operands:
+        yield calls[:1], id(operand.tensor.storage)
+    if calls and event.layer is None and all(_is_argument(each.tensor, event) for each in event.operands):
+        yield "arguments", calls
+
+
+def _is_argument(tensor: TensorValue, event: OpRejected) -> bool:
+    """Whether the sizes of a tensor come from the callers of the running function."""
+    step = tensor.origin
+    while step is not None and step.function is event.within:
+        source = step.source
+        if source is None or source.layout is None or step.layout is None:
+            return False
+        if source.layout.sizes != step.layout.sizes:
+            return False
+        step = source
+    return step is not None

@@ -11,7 +11,7 @@ from shapefix.domains.devices import DeviceMismatch
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Unknown
+from shapefix.interpreter.values import Constant, LibraryObject, Unknown
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import (
     ClassesLast,
@@ -27,6 +27,7 @@ from shapefix.tensors.errors import (
     WrongParts,
     WrongRank,
 )
+from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import ARITHMETIC, BINARY_NAMES, COMPARISONS, Op
 from shapefix.tensors.polynomials import Size
 
@@ -80,12 +81,22 @@ def _of_window(error: ShapeError, name: str) -> ExpectedError | None:
 
 def _of_size(event: OpRejected, name: str, have: str, want: str) -> str:
     if name.startswith("Conv"):
-        return f"expected input[...] to have {want} channels, but got {have} channels instead"
+        sizes = _convolved(event, name)
+        return f"expected input[{sizes}] to have {want} channels, but got {have} channels instead"
     if name.startswith("BatchNorm") and truth(event.settings.get("track_running_stats", Unknown())) is True:
         return f"running_mean should contain {have} elements not {want}"
     if name in ("LayerNorm", "RMSNorm"):
         return "Given normalized_shape=[...], expected input with shape [...]"
     return _OF_FEATURES.get(name, "")
+
+
+def _convolved(event: OpRejected, name: str) -> str:
+    """Return the sizes of the input of a convolution; `...` if they are unknown, or torch pads it first."""
+    layout, padding, mode = event.operands[0].layout, *map(event.settings.get, ("padding", "padding_mode"))
+    is_plain = mode is None or (isinstance(mode, Constant) and mode.value == "zeros")
+    is_padded = not is_plain or (isinstance(padding, Constant) and isinstance(padding.value, str))
+    is_batched = layout is not None and layout.rank == int(name[-2]) + 2
+    return _numbers(layout) if is_batched and not is_padded else "..."
 
 
 def _of_rank(name: str, error: WrongRank) -> ExpectedError | None:
@@ -123,8 +134,6 @@ _RANKS = {
     ("mm", 1): "mat2 must be a matrix",
     ("bmm", 0): "batch1 must be a 3D tensor",
     ("bmm", 1): "batch2 must be a 3D tensor",
-    ("dot", 0): "1D tensors expected, but got ...D and ...D tensors",
-    ("dot", 1): "1D tensors expected, but got ...D and ...D tensors",
     ("gather", 1): "Index tensor must have the same number of dimensions as input tensor",
     (
         "permute",
@@ -210,6 +219,8 @@ def _of_dimensions(event: OpRejected, error: WrongRank) -> ExpectedError | None:
         much, got = ("too many", "") if have > want else ("not enough", f", got {have}")
         return ExpectedError("ValueError", f"{much} values to unpack (expected {want}{got})")
     words = _RANKS.get((name, error.operand), "")
+    if name == "dot" and None not in (ranks := _ranks(event)):
+        words = "1D tensors expected, but got {}D and {}D tensors".format(*ranks)
     if name in _CATS:
         words = "Tensors must have same number of dimensions"
     return ExpectedError("RuntimeError", words) if words else None
@@ -226,7 +237,7 @@ def _of_sizes(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedEr
         return ExpectedError("RuntimeError", words.format(_number(error.want), _number(error.have)))
     is_operator = space == "operator"
     if name in _IN_PLACE if is_operator else name.endswith("_"):
-        return _of_target(error, sizes)
+        return _of_target(event, error, sizes)
     if name == "masked_fill":
         return _of_elements(error, sizes=False)
     is_binary = name in _OPERATORS if is_operator else name in (*BINARY_NAMES, "pad_sequence")
@@ -237,13 +248,20 @@ def _number(size: Size) -> int | str:
     return "..." if size.value is None else size.value
 
 
-def _of_target(error: SizeMismatch, sizes: bool) -> ExpectedError | None:
+def _numbers(layout: Layout | None) -> str:
+    """Return the sizes of a tensor, `64, 1`; `...` unless all are known."""
+    sizes = [None] if layout is None else [size.value for size in layout.sizes]
+    return "..." if None in sizes else ", ".join(map(str, sizes))
+
+
+def _of_target(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedError | None:
     """Return the exception for an in-place operation on an operand of another size."""
     if error.other is None or {error.operand, error.other} != {0, 1}:
         return None
     own = error.have if error.operand == 0 else error.want
     if own.value == 1:
-        words = "output with shape [...] doesn't match the broadcast shape [...]"
+        shape = _numbers(event.operands[0].layout) if sizes else "..."
+        words = f"output with shape [{shape}] doesn't match the broadcast shape [...]"
         return ExpectedError("RuntimeError", words)
     return _of_elements(error, sizes)
 
@@ -272,7 +290,8 @@ def dtype_error(event: OpRejected, error: WrongDtype) -> ExpectedError | None:
         elif has_bias:
             words = "Input type ... and bias type ... should be the same"
     elif name in _PROBABILITIES and error.operand == 1 and not is_floating(error.have):
-        words = "Found dtype ... but expected ..."
+        kinds = (error.have, event.operands[0].tensor.dtype or "")
+        words = "Found dtype {} but expected {}".format(*(_SCALARS.get(each, "...") for each in kinds))
     elif name in _LOGITS and error.operand == 1 and not is_floating(error.have):
         words = "result type ... can't be cast to the desired output type ..."
     elif name in ("CrossEntropyLoss", "cross_entropy") and error.operand == 1 and "int64" in error.want:
@@ -311,6 +330,19 @@ def _gets_ids(event: DeviceMismatch) -> bool:
     return number is not None and event.operands[number].name == "input_ids"
 
 
+_SCALARS = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+}
+"""Names of dtypes in exceptions."""
 _ONE_DTYPE = "mat1 and mat2 must have the same dtype"
 _SAME_DTYPE = "expected m1 and m2 to have the same dtype"
 
@@ -356,10 +388,13 @@ def _of_loss(event: OpRejected, name: str) -> ExpectedError | None:
         return None
     if not isinstance(error, (SizeMismatch, WrongRank, ClassesLast)):
         return None
+    given, target = ("..." if "." in text else f"torch.Size([{text}])" for text in map(_numbers, layouts))
     if name in _LOGITS:
-        return ExpectedError("ValueError", "Target size ... must be the same as input size")
+        words = f"Target size ({target}) must be the same as input size ({given})"
+        return ExpectedError("ValueError", words)
     if name in _PROBABILITIES:
-        return ExpectedError("ValueError", "Using a target size ... that is different to the input size")
+        words = f"Using a target size ({target}) that is different to the input size ({given})"
+        return ExpectedError("ValueError", words)
     if name in _BY_ELEMENT:
         return _of_elements(error) if isinstance(error, SizeMismatch) else None
     if isinstance(error, ClassesLast):

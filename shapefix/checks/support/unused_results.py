@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -54,8 +55,8 @@ def _loses_nothing(event: Discarded) -> bool:
     return before.dtype is None and name in _CASTS and _written_in_place(event.call) is not None
 
 
-def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnostic:
-    """Return the finding for an unused result."""
+def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix], habit: str = "") -> Diagnostic:
+    """Return the finding for an unused result; habit is as for a diagnostic."""
     code, owner = abbreviate(event.place.code), event.function.rpartition(".")
     called = f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"torch.{owner[2]}()"
     written = _written_in_place(event.call)
@@ -65,7 +66,10 @@ def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnos
             event.place.span, f"`{before}` is in-place, but the result of `{code}` is unused", fixes=fixes
         )
     return rule.diagnostic(
-        event.place.span, f"result of `{code}` is unused; `{called}` is not in-place", fixes=fixes
+        event.place.span,
+        f"result of `{code}` is unused; `{called}` is not in-place",
+        fixes=fixes,
+        habit=habit,
     )
 
 
@@ -168,11 +172,49 @@ def _is_display(event: Discarded) -> bool:
     """Whether the file is the transcript of an interactive session: a top-level line shows its value.
 
     A line at the top level that computes nothing else, a bare name or `x + 1`, is the sign of one, and so is
-    a mark of a notebook's cell.
+    a mark of a notebook's cell. A line after which no code reads the variable can only show its value, too.
     """
     module = event.place.module
     shown = module.once(module.tree, _expressions)
-    return event.place.node in shown and module.once(module.tree, _is_transcript)
+    if event.place.node not in shown:
+        return False
+    if module.once(module.tree, _is_transcript):
+        return True
+    return event.name is not None and not _is_read_later(event, event.name.partition(".")[0])
+
+
+def _is_read_later(event: Discarded, name: str) -> bool:
+    """Whether code below a line at the top level, or in a function, reads the variable."""
+    module = event.place.module
+    around = module.path_to(event.place.node)[1]
+    reads = module.once(module.tree, _reads)
+    here = reads.numbers[around]
+    return reads.last.get(name, -1) > here or reads.first_in_function.get(name, here + 1) <= here
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """Top-level statements by number: all, the last with a name, the first with it in a function."""
+
+    numbers: dict[cst.CSTNode, int]
+    last: dict[str, int]
+    first_in_function: dict[str, int]
+
+
+def _reads(tree: cst.Module) -> _Reads:
+    numbers: dict[cst.CSTNode, int] = {}
+    last: dict[str, int] = {}
+    first: dict[str, int] = {}
+    for number, statement in enumerate(tree.body):
+        numbers[statement] = number
+        for node in nodes(statement):
+            if isinstance(node, cst.Name):
+                last[node.value] = number
+            elif isinstance(node, (cst.FunctionDef, cst.Lambda)):
+                for inner in nodes(node):
+                    if isinstance(inner, cst.Name):
+                        first.setdefault(inner.value, number)
+    return _Reads(numbers, last, first)
 
 
 def _expressions(tree: cst.Module) -> frozenset[cst.Expr]:

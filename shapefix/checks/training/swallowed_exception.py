@@ -24,7 +24,7 @@ from shapefix.checks.support.handlers import (
     tests_exception,
 )
 from shapefix.checks.support.syntax import enclosing, holds
-from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Role, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module, dotted_name, nodes
 
@@ -83,7 +83,7 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         f"{message}: {consequence}",
         evidence=[
             *call_trace(event),
-            Evidence(act.place.span, f"{act.kind} runs here"),
+            Evidence(act.place.span, f"{act.kind} runs here", Role.CAUSE, "its exceptions end below"),
             *(Evidence(each.failing, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
         ],
         fixes=list(_fixes(event, handler)),

@@ -9,6 +9,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.device_placement import is_local
 from shapefix.checks.support.event_order import (
     after,
     between,
@@ -19,7 +20,7 @@ from shapefix.checks.support.event_order import (
 )
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import end_of_line
-from shapefix.checks.support.syntax import enclosing_function, holds
+from shapefix.checks.support.syntax import enclosing_class, enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
@@ -68,7 +69,7 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
             Evidence(event.place.span, "evaluated here, in training mode"),
         ],
         fixes=fixes,
-        habit=f"evaluation in training mode: {_effect(layer)}",
+        habit="evaluation in training mode",
     )
 
 
@@ -116,7 +117,9 @@ def _called(place: Place) -> str:
 def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
     if layer.place is not None:
         kind = layer.kind.rpartition(".")[2]
-        yield Evidence(layer.place.span, f"this {kind} {what}")
+        is_layer = kind in layer.place.code.partition("(")[0]
+        subject = f"this {kind}" if is_layer else f"a {kind} in it"
+        yield Evidence(layer.place.span, f"{subject} {what}")
 
 
 def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:
@@ -138,6 +141,12 @@ def _around(event: ForwardCalled, loop: Loop, named: str, context: CheckContext)
     a part of the model was in evaluation mode before.
     """
     module = event.place.module
+    if holds(module.tree, loop.node) and not _is_visible_at(loop, event.place, named):
+        yield Fix(Applicability.DISPLAY, "switch to evaluation mode before the loop, and back afterwards", ())
+        return
+    if any(each.node is loop.node for _, each in _training_loops(event, context)):
+        yield Fix(Applicability.DISPLAY, f"call `{named}.train(…)` first, with True only for training", ())
+        return
     for fix in _in_front(module, loop.node, f"{named}.eval()", "switch to evaluation mode first"):
         if not _may_train_later(event, loop, context):
             yield fix
@@ -160,6 +169,17 @@ def _around(event: ForwardCalled, loop: Loop, named: str, context: CheckContext)
         indent = rows[start.row - 1][: start.column - 1]
         back = Edit(end_of_line(rows, span), f"\n{indent}{named}.train()")
         yield Fix(fix.applicability, f"{fix.message}, and back afterwards", (*fix.edits, back))
+
+
+def _is_visible_at(loop: Loop, place: Place, name: str) -> bool:
+    """Whether a name in a function means the same model in front of a loop around the function's call."""
+    there = Place(place.module, loop.node)
+    function, outer, root = enclosing_function(place), enclosing_function(there), name.partition(".")[0]
+    if function is outer:
+        return True
+    if root == "self":
+        return enclosing_class(place) is enclosing_class(there)
+    return not any(each is not None and is_local(each, root) for each in (function, outer))
 
 
 _AND_ITS_DROPOUT = "; it turns on the dropout of the pretrained part, too, which `from_pretrained` turned off"
@@ -226,6 +246,7 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
                 Evidence(event.place.span, "switched to evaluation mode here, in each pass of the loop"),
             ],
             fixes=fixes,
+            habit="training in evaluation mode",
         )
         return
 

@@ -164,6 +164,7 @@ def _never_zeroed(
             Evidence(event.place.span, "steps with the sum of all passes"),
         ],
         fixes=_zero_first(event, backward, named),
+        habit="gradients accumulate across batches",
     )
 
 
@@ -222,6 +223,7 @@ def _scheduled_too_early(event: SchedulerStepped, context: CheckContext, rule: R
             Evidence(event.place.span, "the schedule goes on before the first update"),
             Evidence(step.place.span, "the first update, with the second learning rate"),
         ],
+        habit="scheduler before optimizer",
     )
 
 

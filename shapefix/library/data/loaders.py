@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from shapefix.domains.batches import Batches, Collated
+from shapefix.domains.batches import Batches, BatchesDrawn, Collated
 from shapefix.domains.devices import CPU, placed
 from shapefix.domains.lost_values import note_dataset
 from shapefix.domains.raggedness import differs, may_differ
@@ -245,6 +245,8 @@ def initialize_loader(call: Call) -> Value:
 def batches(call: Call) -> Value:
     loader = call.receiver
     note_step(call.ev, StepKind.LOADER, call.place.node)
+    if isinstance(loader, LibraryObject) and loader.place is not None:
+        call.ev.emit(BatchesDrawn(call.place, call.ev.calls, loader.place.node))
     first = takes_first(call.place)
     made = _batch(call, loader, first) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and Sent in facts_of(loader):

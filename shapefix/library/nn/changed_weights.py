@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -12,12 +12,15 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
+    Lost,
     ModulePart,
     Parameter,
+    ParameterAttribute,
     Unknown,
     Value,
     facts_of,
@@ -80,6 +83,21 @@ def _is_module(value: Value) -> bool:
     return ModuleDevice in facts_of(value)
 
 
+@join_values
+def join_modules(left: Value, right: Value, depth: int) -> Value | None:
+    """Join two modules to any of them: code that moves it may move each of them."""
+    if any(isinstance(side, (Lost, Parameter, ParameterAttribute)) for side in (left, right)):
+        return None
+    modules = frozenset(module for side in (left, right) for module in _modules(side))
+    return ModulePart(modules) if modules else None
+
+
+def _modules(value: Value) -> Collection[Value]:
+    if isinstance(value, ModulePart):
+        return value.modules
+    return (value,) if _is_module(value) else ()
+
+
 @before_call
 def _invalidate_arguments(call: Call) -> None:
     """Forget the weights of modules passed to libraries other than torch: they may move or convert them."""
@@ -118,7 +136,10 @@ def _set_weight(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.
         if known is not None:
             _replace(ev, *known, value, _may_differ)
         ev.journal.write(owner, "dtype", value.dtype if isinstance(value, TensorValue) else None)
-        ev.journal.write(owner, "device", value.device if isinstance(value, TensorValue) else None)
+        # A parameter moves on with its module.
+        moves = known is not None or owner.own
+        found = value.device if isinstance(value, TensorValue) and not moves else None
+        ev.journal.write(owner, "device", found)
     elif isinstance(owner, LibraryObject) and name.startswith(_WEIGHTS) and derives(owner.kind, MODULE):
         # Weights that are tied to others have their sizes, also where the code calls these differently.
         _replace(ev, owner, _layout(ev, owner, name), value, _differ)

@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import libcst as cst
+
 from shapefix.domains.devices import OF_MODULE
 from shapefix.domains.gradients import mark_leaf
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.refused_calls import note_refused
@@ -20,6 +25,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
     Constant,
+    InstanceValue,
     LibraryObject,
     Slice,
     Unknown,
@@ -95,6 +101,31 @@ def _named(held: DictValue) -> dict[str, Value]:
 @function(SEQUENTIAL, LIST, DICT, PARAMETERS, PARAMETER_DICT)
 def make(call: Call) -> Value:
     return LibraryObject(call.name, {}, call.place, _filled(call, call.name))
+
+
+@hooks.set_attribute
+def _assign_layer(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
+    """Run a layer assigned as an attribute of a Sequential after those before it."""
+    if not _is_sequential(owner) or isinstance(value, (TensorValue, Constant)):
+        return
+    fields = fields_of(owner)
+    held, names = fields.get("_modules"), elements(fields.get("_names")) or ()
+    items = held.items if isinstance(held, ListValue) else None
+    if items is None or any(isinstance(each, Constant) and each.value == name for each in names):
+        return
+    if not isinstance(value, (InstanceValue, LibraryObject)):
+        # It may be a module or not.
+        ev.journal.write(fields, "_modules", ListValue(None))
+        return
+    labels = (*names, *(Constant(str(number)) for number in range(len(names), len(items))), Constant(name))
+    ev.journal.write(fields, "_modules", ListValue((*items, value)))
+    ev.journal.write(fields, "_names", TupleValue(labels))
+
+
+def _is_sequential(owner: Value) -> bool:
+    if isinstance(owner, LibraryObject):
+        return owner.kind == SEQUENTIAL
+    return isinstance(owner, InstanceValue) and SEQUENTIAL in outside_bases(owner.cls)
 
 
 def _initialize(call: Call) -> Value:

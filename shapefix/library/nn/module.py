@@ -12,9 +12,12 @@ from shapefix.domains.gradients import Gradients, require_grad
 from shapefix.domains.modes import EvaluationRecorded
 from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.refused_calls import note_refused, refuses_method
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
@@ -31,7 +34,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nn import dtypes, parameter_devices
 from shapefix.library.nn.training import set_trained
 from shapefix.library.ops.devices import destination, sent
-from shapefix.library.registry import declare, function, lookup_method, method
+from shapefix.library.registry import declare, derives, function, lookup_method, method
 from shapefix.library.tensors import alias_of, dtype_of, is_no_dtype
 from shapefix.library.transformers.model_calls import note_call
 from shapefix.tensors.ops import Op
@@ -153,6 +156,27 @@ def initialize(call: Call) -> Value:
     if isinstance(call.receiver, InstanceValue):
         call.ev.journal.write(call.receiver.facts, ModuleDevice, parameter_devices.made_where(call, {}))
     return NONE
+
+
+@hooks.set_attribute
+def _refuse_before_init(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
+    """End a constructor that assigns a module without any call of `Module.__init__`: torch raises."""
+    function = ev.frame.function
+    if not isinstance(owner, InstanceValue) or not isinstance(function, cst.FunctionDef):
+        return
+    if function.name.value != "__init__" or owner is not ev.frame.receiver or ModuleDevice in owner.facts:
+        return
+    is_plain = set(outside_bases(owner.cls)) <= {MODULE, "builtins.object"} and is_closed(owner.cls)
+    is_module = isinstance(value, LibraryObject) and derives(value.kind, MODULE)
+    if is_plain and is_module and not ev.frame.module.once(function, _calls_init):
+        ev.refused = True
+        ev.refusals += 1
+
+
+def _calls_init(function: cst.CSTNode) -> bool:
+    """Check for any mention of another `__init__` in a constructor."""
+    body = function.body if isinstance(function, cst.FunctionDef) else function
+    return any(isinstance(node, cst.Name) and node.value in ("super", "__init__") for node in nodes(body))
 
 
 @method(MODULE, "compile")

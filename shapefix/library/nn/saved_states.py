@@ -6,9 +6,18 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.domains.checkpoints import Checkpoints, ObjectsLoaded, Saved, StateDict, StateLoaded
+from shapefix.domains.checkpoints import (
+    Checkpoints,
+    LoadedFile,
+    ObjectsLoaded,
+    Saved,
+    StateDict,
+    StateLoaded,
+)
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, elements
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.values import (
     NONE,
@@ -22,6 +31,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nn.module import DISTRIBUTED, MODULE
 from shapefix.library.numpy_arrays import ARRAY
 from shapefix.library.registry import derives, function, method
+from shapefix.library.removed_arguments import is_at_least
 from shapefix.tensors.polynomials import Size
 
 COMPILED = "_orig_mod"
@@ -149,18 +159,36 @@ def save(call: Call) -> Value:
     return NONE
 
 
+_STRICT_SINCE = "2.6"
+"""First version of torch with `weights_only=True` as the default of `torch.load`."""
+_OF_OBJECTS = frozenset(
+    {
+        "children",
+        "eval",
+        "load_state_dict",
+        "modules",
+        "named_parameters",
+        "parameters",
+        "state_dict",
+        "train",
+    }
+)
+"""Methods of modules and optimizers; tensors, texts, numbers and dictionaries have none of them."""
+
+
 @function("torch.load")
 def load(call: Call) -> Value:
     """Contents of a file, if the program has written it."""
     path = call.value(0, "f")
     checkpoints = call.ev.state[Checkpoints]
     saved = checkpoints.files.get(path.value) if isinstance(path, Constant) else None
-    if saved is None:
-        return Unknown()
-    what = _object_in(saved.value)
     settings = {"weights_only", "pickle_module"} & call.arguments.keywords.keys()
     is_plain = not settings and len(call.arguments.positional) < 3 and not call.arguments.open
-    if what and is_plain and not checkpoints.is_trusting:
+    is_plain = is_plain and not checkpoints.is_trusting and is_at_least(call.ev, _STRICT_SINCE, "torch")
+    if saved is None:
+        return LoadedFile(call.place, call.ev.calls, _open_tests(call.ev)) if is_plain else Unknown()
+    what = _object_in(saved.value)
+    if what and is_plain:
         call.ev.emit(ObjectsLoaded(call.place, call.ev.calls, what, saved.place))
     if isinstance(saved.value, StateDict):
         return saved.value
@@ -170,6 +198,19 @@ def load(call: Call) -> Value:
         }
         return DictValue(kept, closed=False) if kept else Unknown()
     return Unknown()
+
+
+def _open_tests(ev: Evaluator) -> frozenset[cst.CSTNode]:
+    return frozenset(test for frame in ev.frames for test in frame.tests)
+
+
+@hooks.read_unknown
+def _note_use(ev: Evaluator, owner: Value, name: str) -> None:
+    """Report contents of a file used as a module: only a file of objects has them."""
+    if not isinstance(owner, LoadedFile) or name not in _OF_OBJECTS or ev.state[Checkpoints].is_trusting:
+        return
+    if _open_tests(ev) <= owner.tests:
+        ev.emit(ObjectsLoaded(owner.place, owner.calls, "", None, name))
 
 
 def _object_in(value: Value) -> str:

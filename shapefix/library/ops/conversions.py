@@ -80,12 +80,12 @@ def typed(call: Call, tensor: TensorValue) -> Value:
     name = given.name if isinstance(given, Reference) else getattr(given, "value", "")
     legacy = name if isinstance(name, str) and name.rpartition(".")[2] in _LEGACY else ""
     dtype = dtype_of(given) or _LEGACY.get(legacy.rpartition(".")[2])
-    made = converted(call, tensor, dtype)
-    if dtype is None:
-        made.dtype = None
-    if dtype_of(given) is None:
-        made = alias_of(tensor) if made is tensor else made
-        made.device = _of_legacy_type(legacy)
+    if dtype_of(given) is not None:
+        return converted(call, tensor, dtype)
+    device = _of_legacy_type(legacy)
+    made = moved_and_converted(call, tensor, _Target(dtype, device, bool(legacy), True, True))
+    made = alias_of(tensor) if made is tensor else made
+    made.dtype, made.device = dtype, device
     return made
 
 

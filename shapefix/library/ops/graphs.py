@@ -20,6 +20,7 @@ from shapefix.interpreter.calls import Call, after_call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.refused_calls import note_refused
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     Constant,
@@ -38,6 +39,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nn.training import Frozen, Trained
 from shapefix.library.registry import function
 from shapefix.library.tensors import dtype_of, is_no_dtype
+from shapefix.tensors.dtypes import can_require_grad
 
 _SPACES = ("torch.", "operator.", "einops.", "transformers.", "builtins.sum")
 _ELSEWHERE = ("torch.utils.", "torch.jit.", "torch.compile", "torch.load", "torch.hub.", "torch.autograd.")
@@ -164,6 +166,9 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
             part.cut = _cut(call, tensors, others, trained)
         if "requires_grad" in call.arguments.keywords:
             asked = call.constant(-1, "requires_grad")
+            if asked is True and part.dtype is not None and not can_require_grad(part.dtype):
+                # Only Tensors of floating point and complex dtype can require gradients.
+                note_refused(call.ev, call.place.node, call.receiver or part)
             require_grad(call.ev, part, asked if isinstance(asked, bool) else None)
 
 

@@ -9,10 +9,20 @@ import libcst as cst
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.modes import ForwardCalled, ModeSwitched, ModuleModes
 from shapefix.domains.tokens import Checkpoint
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import FALSE, TRUE, Constant, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import (
+    FALSE,
+    TRUE,
+    Constant,
+    InstanceValue,
+    LibraryObject,
+    ModulePart,
+    Unknown,
+    Value,
+)
 from shapefix.library.nn.module import MODULE, modules_in
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import Handler, derives, method, wrap_method
@@ -51,6 +61,14 @@ def switch(ev: Evaluator, root: Value, mode: Value) -> None:
         ev.journal.write(modes.switched_to, module, mode)
         modes.set_in.setdefault(module, 0)
         ev.journal.write(modes.set_in, module, ev.entry_point)
+
+
+@hooks.read_unknown
+def _switch_any(ev: Evaluator, owner: Value, name: str) -> None:
+    """Forget the modes of modules after `train` or `eval` of one of them."""
+    if isinstance(owner, ModulePart) and name in ("train", "eval"):
+        for module in owner.modules:
+            switch(ev, module, Unknown())
 
 
 @method(MODULE, "@training")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from shapefix.domains.gradients import is_leaf
+from shapefix.domains.gradients import Gradients
 from shapefix.domains.training import ParametersRejected, RejectedArgument
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
+    FALSE,
     BoundMethod,
     ClassValue,
     Constant,
@@ -140,7 +141,10 @@ def _derives_from_module(cls: ClassValue) -> bool:
 
 def _is_computed(ev: Evaluator, tensor: TensorValue) -> bool:
     """Check for a tensor certainly computed from one with a gradient; a move may return the tensor itself."""
-    if not tensor.certain or not requires_grad(tensor) or is_leaf(ev, tensor) or not tensor.sources:
+    if not tensor.certain or not requires_grad(tensor) or not tensor.sources:
+        return False
+    if ev.state[Gradients].leaves.get(tensor, FALSE) is not FALSE:
+        # The code has set `requires_grad`, and perhaps made it a leaf.
         return False
     source, made = tensor.sources[0], tensor.origin
     if made is None or made is source.origin:

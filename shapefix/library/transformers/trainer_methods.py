@@ -11,15 +11,15 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Binding, ClassValue, FunctionValue
 from shapefix.library.registry import derives
-from shapefix.library.transformers.removed_arguments import is_at_least
+from shapefix.library.removed_arguments import is_at_least
 from shapefix.library.transformers.trainers import TRAINER
 
 METHOD, KEYWORD, VERSION = "compute_loss", "num_items_in_batch", "4.46"
 """The keyword that `Trainer` passes to `compute_loss`, and the first version that does."""
 ALWAYS = "4.49"
 """First version from which on every version passes it: 4.47 and 4.48 do so for some models only."""
-_CALLERS = ("training_step", "prediction_step", "train", "_inner_training_loop")
-"""Methods that may call it otherwise."""
+_CALLERS = ("training_step", "train", "_inner_training_loop")
+"""Methods of the training that may call it otherwise."""
 
 
 @hooks.define_class

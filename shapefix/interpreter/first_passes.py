@@ -1,0 +1,150 @@
+"""Run code skipped by the first pass of a loop (`if i > 0:`) in the state of a later pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
+
+import libcst as cst
+
+from shapefix.interpreter.carried import ITEMS, RETURNED, Assignment, assignments, forget_items, forget_name
+from shapefix.interpreter.evaluator import Evaluator, Loop
+from shapefix.interpreter.modules import nodes
+from shapefix.interpreter.names import peek
+from shapefix.interpreter.values import Constant, Reference, Value
+
+_COMPARISONS: dict[type[cst.BaseCompOp], Callable[[int, int], bool]] = {
+    cst.Equal: eq,
+    cst.NotEqual: ne,
+    cst.LessThan: lt,
+    cst.LessThanEqual: le,
+    cst.GreaterThan: gt,
+    cst.GreaterThanEqual: ge,
+}
+_ARITHMETIC: dict[type[cst.BaseBinaryOp], Callable[[int, int], int]] = {
+    cst.Add: add,
+    cst.Subtract: sub,
+    cst.Multiply: mul,
+    cst.FloorDivide: floordiv,
+    cst.Modulo: mod,
+}
+_PASSED_ON = frozenset({"tqdm", "track"})
+"""Functions that pass on the items of their first argument."""
+
+
+def first_numbers(ev: Evaluator, node: cst.For) -> dict[str, int]:
+    """Counters of a `for` loop over `range` or `enumerate`, with their values in the first pass."""
+    call = node.iter
+    while isinstance(call, cst.Call) and call.args and _last_name(call.func) in _PASSED_ON:
+        call = call.args[0].value
+    called = peek(ev, call.func) if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) else None
+    if not isinstance(call, cst.Call) or not isinstance(called, Reference):
+        return {}
+    given = [argument for argument in call.args if not argument.star]
+    if called.name == "builtins.range" and isinstance(node.target, cst.Name):
+        start = 0 if len(given) == 1 else _literal(given[0].value if given else None)
+        return {} if start is None else {node.target.value: start}
+    if called.name == "builtins.enumerate" and isinstance(node.target, cst.Tuple) and given:
+        counter = node.target.elements[0].value
+        start = 0 if len(given) == 1 else _literal(given[1].value)
+        return {counter.value: start} if isinstance(counter, cst.Name) and start is not None else {}
+    return {}
+
+
+def _last_name(node: cst.BaseExpression) -> str:
+    last = node.attr if isinstance(node, cst.Attribute) else node
+    return last.value if isinstance(last, cst.Name) else ""
+
+
+def _literal(node: cst.BaseExpression | None) -> int | None:
+    return int(node.value, 0) if isinstance(node, cst.Integer) else None
+
+
+def loop_decided(ev: Evaluator, test: cst.BaseExpression) -> tuple[Loop, bool] | None:
+    """Innermost loop whose counter decides a test in the first pass, and the test's value there."""
+    for loop in reversed(ev.frame.loops):
+        if loop.first:
+            known = _truth(ev, test, loop.first)
+            if known is not None:
+                return loop, known
+    return None
+
+
+def forget_first_pass(ev: Evaluator, loop: Loop, test: cst.BaseExpression) -> None:
+    """Forget all values at a test for later passes of the loop that depend on the pass before."""
+    stale = _stale(ev, loop, test)
+    for name in stale:
+        if name.endswith(ITEMS):
+            forget_items(ev, name.removesuffix(ITEMS))
+        else:
+            forget_name(ev, name)
+
+
+def _stale(ev: Evaluator, loop: Loop, test: cst.BaseExpression) -> set[str]:
+    """Names with values from an earlier pass at a test."""
+    every = ev.frame.module.once(loop.node, assignments)
+    stale = {name for entry in every for name in entry.targets} - {RETURNED} - loop.bound
+    around = set(map(id, ev.frame.module.path_to(test)))
+    for entry in _before(loop, every, test):
+        carried = not entry.reads.isdisjoint(stale)
+        for name in entry.targets:
+            if carried and name not in loop.bound:
+                stale.add(name)
+            elif not carried and id(entry.block) in around and not name.endswith(ITEMS):
+                stale.difference_update((name, name + ITEMS))
+    return stale - {RETURNED}
+
+
+def _before(loop: Loop, every: tuple[Assignment, ...], test: cst.BaseExpression) -> Iterator[Assignment]:
+    """Assignments in the body of a loop above a test in it."""
+    above: set[int] = set()
+    for node in nodes(loop.node.body):
+        if node is test:
+            break
+        above.add(id(node))
+    yield from (entry for entry in every if id(entry.node) in above)
+
+
+def _truth(ev: Evaluator, test: cst.BaseExpression, first: dict[str, int]) -> bool | None:
+    """Value of a condition in the first pass; None unless a counter decides it."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        inner = _truth(ev, test.expression, first)
+        return None if inner is None else not inner
+    if isinstance(test, cst.BooleanOperation):
+        stops = isinstance(test.operator, cst.Or)
+        sides = [_truth(ev, side, first) for side in (test.left, test.right)]
+        if stops in sides:
+            return stops
+        return None if None in sides else not stops
+    counts = any(isinstance(node, cst.Name) and node.value in first for node in nodes(test))
+    if not counts:
+        return None
+    if isinstance(test, cst.Comparison):
+        compare = _COMPARISONS.get(type(test.comparisons[0].operator)) if len(test.comparisons) == 1 else None
+        left, right = _number(ev, test.left, first), _number(ev, test.comparisons[0].comparator, first)
+        return None if compare is None or left is None or right is None else compare(left, right)
+    number = _number(ev, test, first)
+    return None if number is None else bool(number)
+
+
+def _number(ev: Evaluator, node: cst.BaseExpression, first: dict[str, int]) -> int | None:
+    """Value of an expression of counters and known integers in the first pass."""
+    if isinstance(node, cst.Name):
+        if node.value in first:
+            return first[node.value]
+        value: Value = peek(ev, node)
+        known = value.value if isinstance(value, Constant) else None
+        return known if isinstance(known, int) else None
+    if isinstance(node, cst.Integer):
+        return int(node.value, 0)
+    if not isinstance(node, cst.BinaryOperation):
+        return None
+    left, right = _number(ev, node.left, first), _number(ev, node.right, first)
+    operate = _ARITHMETIC.get(type(node.operator))
+    divides = isinstance(node.operator, (cst.Modulo, cst.FloorDivide))
+    if divides and left == 0:
+        # Zero is a multiple of everything.
+        return 0
+    if operate is None or left is None or right is None or (divides and right == 0):
+        return None
+    return operate(left, right)

@@ -1,0 +1,104 @@
+"""Arguments of transformers, Lightning, trl and other libraries without a place in newer versions.
+
+`removed_arguments.json` is written by tests/library/generate_removed_arguments.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import libcst as cst
+
+from shapefix.domains.versions import RemovedArgument
+from shapefix.interpreter.calls import Arguments, call_outside
+from shapefix.interpreter.evaluator import Evaluator
+
+TRANSFORMERS = "transformers"
+_PREFIXES = {
+    "transformers.": TRANSFORMERS,
+    "pytorch_lightning.": "lightning",
+    "lightning.pytorch.": "lightning",
+    "lightning.": "lightning",
+    "trl.": "trl",
+    "peft.": "peft",
+    "accelerate.": "accelerate",
+    "datasets.": "datasets",
+}
+"""Libraries by the start of qualified names."""
+
+
+@cache
+def removed_arguments(package: str = TRANSFORMERS) -> Mapping[str, Mapping[str, str]]:
+    """First version without each removed argument, by function, constructor or method: `Trainer.fit`."""
+    return {
+        name: {keyword: version for version, keywords in by_version.items() for keyword in keywords.split()}
+        for name, by_version in _data()[package]["arguments"].items()
+    }
+
+
+def packages() -> tuple[str, ...]:
+    """Return the libraries in the data."""
+    return tuple(_data())
+
+
+def newest_known(package: str = TRANSFORMERS) -> str:
+    """Return the newest version in the data."""
+    return str(_data()[package]["version"])
+
+
+def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> bool:
+    """Check whether every version permitted by the project is this one or a later one.
+
+    Without requirements, the newest version is used.
+    """
+    oldest = ev.oldest_versions.get(package) or ev.versions.get(package)
+    return oldest is None or _release(oldest) >= _release(version)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Major and minor version as numbers: the third one does not matter here."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
+@cache
+def _data() -> Mapping[str, Mapping[str, Any]]:
+    path = files("shapefix.library") / "removed_arguments.json"
+    found: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+@call_outside
+def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
+    """Emit an event for each argument missing in all permitted versions."""
+    package = next((_PREFIXES[each] for each in _PREFIXES if name.startswith(each)), None)
+    if package is None or not isinstance(node, cst.Call):
+        return
+    parts = name.removesuffix(".__init__").split(".")
+    table = removed_arguments(package)
+    function = next((each for each in (".".join(parts[-2:]), parts[-1]) if each in table), "")
+    _note(ev, node, arguments, package, function or parts[-1], table.get(function, {}))
+    base = _data()[package].get("inherits", {}).get(parts[-1])
+    if base is not None and (package not in ev.oldest_versions or TRANSFORMERS in ev.oldest_versions):
+        _note(ev, node, arguments, TRANSFORMERS, parts[-1], removed_arguments()[base])
+
+
+def _note(
+    ev: Evaluator,
+    node: cst.Call,
+    arguments: Arguments,
+    package: str,
+    function: str,
+    gone: Mapping[str, str],
+) -> None:
+    others = frozenset(arguments.keywords)
+    for argument in node.args:
+        keyword = argument.keyword.value if argument.keyword is not None else ""
+        if keyword in gone and is_at_least(ev, gone[keyword], package):
+            event = RemovedArgument(
+                ev.place(node), ev.calls, package, function, argument, keyword, others, gone[keyword]
+            )
+            ev.emit(event)

@@ -1,0 +1,60 @@
+"""SF513: the repair changes no other use of the probabilities."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from checking import Check
+
+from shapefix.diagnostics import Applicability
+from shapefix.report.folding import folded
+
+HEAD = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+net = nn.Linear(8, 3)
+x, labels = torch.randn(4, 8), torch.tensor([0, 1, 2, 0])
+
+def steps():
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "repair"),
+    [
+        ("y = F.softmax(net(x), dim=1)\nF.cross_entropy(y, labels)", "net(x)"),
+        ("y = net(x)\ny = F.softmax(y, dim=1)\nF.cross_entropy(y, labels)", ""),
+        # Only the loss gets the scores.
+        ("y = net(x)\nz = F.softmax(y, dim=1)\nF.cross_entropy(z, labels)", "y"),
+        ("y = net(x)\nz = F.softmax(y, dim=1)\nF.cross_entropy(z, labels)\nprint(z)", "y"),
+        ("y = net(x)\nz = y.softmax(1)\nnn.CrossEntropyLoss()(z.float(), labels)\nz.argmax(1)", "y"),
+        # The order of scores is that of their probabilities.
+        ("y = net(x).softmax(1)\nF.cross_entropy(y, labels)\ny.argmax(1)", "net(x)"),
+        ("y = net(x).softmax(1)\nF.cross_entropy(y, labels)\n_, best = torch.max(y.data, 1)", "net(x)"),
+        ("y = net(x).softmax(1)\nF.cross_entropy(y, labels)\ny.topk(2).indices, y.max(1)[1]", "net(x)"),
+        # Their values are not.
+        ("y = net(x).softmax(1)\nF.cross_entropy(y, labels)\nsure, best = y.max(1)", None),
+        ("y = net(x).softmax(1)\nF.cross_entropy(y, labels)\n_, best = torch.max(x.sum() * y, 1)", None),
+        ("y = net(x)\nz = y.softmax(1)\ny = z + 1\nF.cross_entropy(z, labels)", None),
+        ("y = net(x)\nz = y.softmax(1)\nfor y in z:\n    y.sum()\nF.cross_entropy(z, labels)", None),
+        ("y = net(x)\nif y.sum() > 0:\n    y = y.softmax(1)\nF.cross_entropy(y, labels)", None),
+    ],
+)
+def test_other_uses_of_probabilities_keep_them(check: Check, code: str, repair: str | None) -> None:
+    (finding,) = check(HEAD + textwrap.indent(code, "    ") + "\n\nsteps()\n", {"SF513"})
+    (fix,) = finding.fixes
+    if repair is None:
+        assert fix.applicability is Applicability.DISPLAY
+    else:
+        assert fix.applicability is Applicability.UNSAFE
+        assert "".join(edit.content for edit in fix.edits) == repair
+
+
+@pytest.mark.parametrize(("dim", "codes"), [(0, ["SF515", "SF513"]), (1, ["SF513"])])
+def test_a_softmax_over_the_batch_is_one_entry(check: Check, dim: int, codes: list[str]) -> None:
+    code = f"    F.cross_entropy(F.softmax(net(x), dim={dim}), labels)\n\nsteps()\n"
+    (entry,) = folded(check(HEAD + code, {"SF513", "SF515"}))
+    assert [each.code for each in (entry.first, *entry.others)] == codes

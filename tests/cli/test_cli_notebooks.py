@@ -1,0 +1,99 @@
+"""`check`, `fix` and `shapes` on notebooks: places are cells, and a repair changes its cell only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Project, project_in_a_folder, shapefix  # noqa: F401
+
+IMPORTS = "%matplotlib inline\nimport torch\nimport torch.nn as nn\nfrom model import Net"
+MODEL = "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    def __init__(self, size):\n"
+MODEL += "        super().__init__()\n        self.fc = nn.Linear(size, 4)\n\n"
+MODEL += "    def forward(self, x):\n        return self.fc(x)\n"
+VIEW = "x = torch.randn(8, 3, 12).transpose(0, 1)\ny = x.view(-1)"
+
+
+def notebook(path: Path, *cells: str, language: str = "python") -> bytes:
+    """Write a notebook with a text cell before the code cells, and return its content."""
+    code = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "source": cell.splitlines(keepends=True)}
+        for cell in cells
+    ]
+    text = {"cell_type": "markdown", "metadata": {}, "source": ["# Training"]}
+    content = {"cells": [text, *code], "metadata": {"kernelspec": {"language": language}}, "nbformat": 4}
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    return path.read_bytes()
+
+
+def test_cells_are_one_program_and_import_the_project(project: Project) -> None:
+    folder = project(model=MODEL)
+    notebook(folder / "train.ipynb", IMPORTS, "!pip install x\nnet = Net(10)", "net(torch.zeros(2, 12))")
+    ran = shapefix("check", "--output-format", "concise")
+    assert ran.out.splitlines()[0] == (
+        "model.py:10:16: SF501 `self.fc` expects 10 features but gets 12; "
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied"
+    )
+    full = shapefix("check").out
+    assert "::: train.ipynb:cell 3:2:11" in full
+    assert "reached from net(torch.zeros(2, 12)) at train.ipynb:cell 4:1" in full
+
+
+def test_findings_have_cells_in_every_format(project: Project) -> None:
+    folder = project()
+    notebook(folder / "train.ipynb", IMPORTS.replace("from model import Net", ""), VIEW)
+    assert shapefix("check", "--output-format", "concise").out.startswith(
+        "train.ipynb:cell 3:2:5: SF101 [*] `x.view(-1)` fails"
+    )
+    (found,) = json.loads(shapefix("check", "--output-format", "json").out)
+    assert (found["filename"], found["cell"], found["location"]["row"]) == (f"{folder}/train.ipynb", 3, 2)
+    assert found["cause"]["cell"] == 3
+    assert "::cell 3, row 2: `x.view(-1)`" in shapefix("check", "--output-format", "github").out
+    assert "2 | y = x.view(-1)" in shapefix("check", "train.ipynb").out
+
+
+def test_fix_changes_the_cell_and_no_other_byte(project: Project) -> None:
+    folder = project()
+    before = notebook(folder / "train.ipynb", IMPORTS.replace("from model import Net", ""), VIEW)
+    shown = shapefix("fix")
+    assert shown.out.splitlines()[:2] == ["--- train.ipynb:cell 3", "+++ train.ipynb:cell 3"]
+    assert "-y = x.view(-1)\n+y = x.reshape(-1)\n" in shown.out
+    assert (folder / "train.ipynb").read_bytes() == before
+    applied = shapefix("fix", "--apply")
+    assert applied.code == 0
+    assert "train.ipynb: repaired 1 x SF101\n  cell 3\n    2: y = x.reshape(-1)\n" in applied.out
+    assert (folder / "train.ipynb").read_bytes() == before.replace(b"x.view(-1)", b"x.reshape(-1)")
+
+
+def test_a_broken_cell_costs_that_cell(project: Project) -> None:
+    folder = project()
+    before = notebook(folder / "train.ipynb", "import torch\nprint 'x'", "import torch\n" + VIEW)
+    ran = shapefix("check", "--output-format", "concise")
+    assert ran.code == 2
+    assert "train.ipynb:cell 3:3:5: SF101" in ran.out
+    assert "error: train.ipynb:cell 2:2:1: cannot be parsed: Missing parentheses" in ran.out
+    assert "1 cell could not be checked" in shapefix("check").out
+    assert shapefix("fix", "--apply").code == 2
+    assert (folder / "train.ipynb").read_bytes() == before.replace(b"x.view(-1)", b"x.reshape(-1)")
+
+
+@pytest.mark.parametrize("comment", ["# noqa: SF101", "# shapefix: ignore[view-across-stride-gap]"])
+def test_comments_in_a_cell_suppress_its_findings(project: Project, comment: str) -> None:
+    notebook(project() / "train.ipynb", "import torch", f"{VIEW}  {comment}")
+    assert shapefix("check").out == "All checks passed.\n"
+
+
+def test_a_notebook_in_another_language_is_skipped(project: Project) -> None:
+    notebook(project() / "train.ipynb", "library(torch)", language="R")
+    ran = shapefix("check")
+    assert (ran.code, ran.out) == (0, "Checked 1 file; none uses torch.\n")
+
+
+def test_shapes_are_those_of_a_cell(project: Project) -> None:
+    definition = MODEL.replace("import torch.nn as nn\n\n\n", "")
+    calls = "net = Net(12)\nnet(torch.zeros(2, 12))"
+    notebook(project() / "train.ipynb", "import torch\nfrom torch import nn", definition, calls)
+    lines = shapefix("shapes", "train.ipynb").out.splitlines()
+    assert lines[0] == "Net.forward (train.ipynb:cell 3:6), called at train.ipynb:cell 4:2"
+    assert lines[1].split() == ["6", "|", "def", "forward(self,", "x):", "x", "f32[2,", "12]"]
