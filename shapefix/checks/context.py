@@ -59,7 +59,7 @@ class CheckContext:
 
     @cached_property
     def rejected(self) -> frozenset[TensorValue]:
-        """The tensors that torch certainly rejects somewhere: their dtype, shape or device does not fit."""
+        """The tensors certainly rejected by torch somewhere: for their dtype, shape or device."""
         found: set[TensorValue] = set()
         for event in self.events:
             if isinstance(event, OpRejected):

@@ -1,4 +1,4 @@
-"""The end of an analysis that takes too much."""
+"""The end of an analysis for lack of time, memory or steps."""
 
 from __future__ import annotations
 

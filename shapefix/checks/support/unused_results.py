@@ -259,7 +259,7 @@ def _is_bound_in_scope(event: Discarded) -> bool:
 
 
 def _bindings(around: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
-    """Return the nodes in a scope that bind each name, in their order."""
+    """Return the bindings of each name in a scope, in their order."""
     found: dict[str, list[cst.CSTNode]] = {}
     for node in nodes(around):
         if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr)):
