@@ -156,15 +156,17 @@ def _is_reset_now_and_then(event: LossAccumulated, loop: Loop, holder: str) -> b
     """
     module, target = event.place.module, loop.node.target if isinstance(loop.node, cst.For) else None
     counters = _names(target) - {""} if target is not None else frozenset()
-    for node in nodes(loop.node.body):
-        if not isinstance(node, cst.Assign) or not _is_constant(node.value):
-            continue
+    for node in module.once(loop.node.body, _constant_assignments):
         if holder not in {module.code(part) for each in node.targets for part in _parts(each.target)}:
             continue
         around = [each for each in enclosing(module, node) if isinstance(each, cst.If)]
         if not any(_is_first_pass(each.test, counters) for each in around):
             return True
     return False
+
+
+def _constant_assignments(body: cst.BaseSuite) -> tuple[cst.Assign, ...]:
+    return tuple(node for node in nodes(body) if isinstance(node, cst.Assign) and _is_constant(node.value))
 
 
 def _is_constant(value: cst.BaseExpression) -> bool:
