@@ -10,6 +10,13 @@ from checking import Check
 
 from shapefix.library.optim.rejected_parameters import WEIGHTLESS
 
+CENTER = """\
+class Center(nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.center = value
+
+"""
 HEAD = """\
 import torch
 from torch import nn
@@ -42,6 +49,7 @@ class Many(nn.Module):
 
 model, net = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU())
 scale = nn.Parameter(torch.ones(2))
+device = "cuda" if torch.cuda.is_available() else "cpu"
 """
 
 REJECTED = [
@@ -72,6 +80,12 @@ TAKEN = [
     "Adam([scale])",
     "Adam([scale.float()])",
     "Adam([scale.detach()])",
+    "Adam([torch.rand(3).unsqueeze(0).clone().requires_grad_(True)])",
+    "Adam([torch.rand(3).to(device).clone().requires_grad_(True)])",
+    "Adam(Center(scale).parameters())",
+    "Adam(Center(nn.Parameter(torch.ones(2) * 2)).parameters())",
+    "Adam(Center(model.weight).parameters())",
+    "Adam(Center([p for p in model.parameters()][0]).parameters())",
     "Adam([*model.parameters(), scale])",
     "Adam([p for p in model.parameters()])",
     'Adam([{"params": []}])',
@@ -80,6 +94,33 @@ TAKEN = [
     "Adam(nn.ParameterList([scale]))",
     "Adam(filter(lambda p: p.requires_grad, model.parameters()))",
 ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["torch.randn(3, requires_grad=True) * 0.1", "torch.zeros(3, requires_grad=True)", "scale.detach()"],
+)
+def test_tensors_are_no_parameters(value: str, check: Check) -> None:
+    text = (
+        f"import torch\nfrom torch import nn\nscale = nn.Parameter(torch.ones(2))\n{CENTER}"
+        f"torch.optim.Adam(Center({value}).parameters())\n"
+    )
+    (found,) = check(text, {"SF607"})
+    assert error_of(text).startswith(str(found.error))
+
+
+def test_a_misspelled_constructor(check: Check) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def _init_(self):\n"
+        "        super().__init__()\n        self.fc = nn.Linear(2, 2)\n\n\n"
+        "torch.optim.SGD(Net().parameters(), lr=0.1)\n"
+    )
+    (found,) = check(text, {"SF607"})
+    assert "`_init_` is not `__init__`" in found.message
+    assert error_of(text).startswith(str(found.error))
+    (fix,) = found.fixes
+    assert [each.content for each in fix.edits] == ["__init__"]
+    assert error_of(text.replace("_init_(self)", "__init__(self)", 1)) == ""
 
 
 def error_of(code: str) -> str:
@@ -93,7 +134,7 @@ def error_of(code: str) -> str:
 
 @pytest.mark.parametrize("code", REJECTED)
 def test_torch_rejects_what_is_reported(code: str, check: Check) -> None:
-    text = f"{HEAD}torch.optim.{code}\n"
+    text = f"{HEAD}{CENTER}torch.optim.{code}\n"
     found = check(text, {"SF607"})
     error = error_of(text)
     assert error
@@ -108,7 +149,7 @@ def test_torch_rejects_what_is_reported(code: str, check: Check) -> None:
 
 @pytest.mark.parametrize("code", TAKEN)
 def test_torch_takes_what_is_not_reported(code: str, check: Check) -> None:
-    text = f"{HEAD}torch.optim.{code}\n"
+    text = f"{HEAD}{CENTER}torch.optim.{code}\n"
     assert error_of(text) == ""
     assert check(text, {"SF607"}) == []
 

@@ -10,14 +10,16 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.registering import wrapped
 from shapefix.checks.support.used_generators import used_up
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.registration import UnregisteredSet
 from shapefix.domains.training import OptimizerCreated, ParametersRejected, RejectedArgument
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import InstanceValue, Parameter
+from shapefix.interpreter.values import FunctionValue, InstanceValue, Parameter, Value
 
 _EMPTY = ExpectedError("ValueError", "optimizer got an empty parameter list")
 _ONLY_TENSORS = ExpectedError("TypeError", "optimizer can only optimize Tensors, but one of the params is")
@@ -36,6 +38,10 @@ _BY_HAND = ("add_module", "register_module", "register_parameter", "setattr", "_
 """Names of code that registers parameters by hand."""
 
 
+_ALMOST_INIT = ("_init_", "__init_", "_init__", "__init", "init__", "__int__", "__inti__")
+"""Misspelled names of a constructor, which Python never calls."""
+
+
 @rule("SF607", on=(ParametersRejected, OptimizerCreated))
 def rejected_parameters(
     event: ParametersRejected | OptimizerCreated, context: CheckContext, rule: Rule
@@ -48,6 +54,14 @@ def rejected_parameters(
         return
     code = abbreviate(event.place.module.code(given.value))
     message = _message(event, code)
+    tensors = [
+        each
+        for each in context.events
+        if isinstance(each, UnregisteredSet)
+        and each.owner is event.value
+        and isinstance(each.value, TensorValue)
+        and each.owner.fields.get(each.name) is each.value
+    ]
     if message is not None:
         made = event.value.origin if isinstance(event.value, TensorValue) else None
         history = () if made is None else (Evidence(made.place.span, "computed here, with a graph"),)
@@ -58,9 +72,10 @@ def rejected_parameters(
             evidence=[
                 *call_trace(event),
                 *history,
+                *(Evidence(each.place.span, "a tensor, not an `nn.Parameter`") for each in tensors),
                 Evidence(event.place.module.span(given.value), "the optimizer gets this", Role.FAILURE),
             ],
-            fixes=_fixes(event, given),
+            fixes=_fixes(event, given, tensors),
         )
 
 
@@ -95,11 +110,37 @@ def _without_parameters(module: InstanceValue, code: str) -> str | None:
     held = [
         name for name, value in module.fields.items() if isinstance(value, (ListValue, TupleValue)) and value
     ]
+    trained = [name for name, value in module.fields.items() if isinstance(value, TensorValue)]
+    if not module.fields and _misspelled(module) is None:
+        # The skeleton of an exercise.
+        return None
+    misspelled = _misspelled(module)
+    if misspelled is not None:
+        return f"the optimizer gets no parameters: `{misspelled.name.value}` is not `__init__`"
     where = f"; layers in the plain list `self.{held[0]}` do not count" if held else ""
+    if trained and not held:
+        where = f"; `self.{trained[0]}` is a tensor, not an `nn.Parameter`"
     return f"the optimizer gets no parameters: `{module.cls.name}` has none{where}"
 
 
-def _fixes(event: ParametersRejected, given: cst.Arg) -> Iterator[Fix]:
+def _misspelled(module: Value) -> cst.FunctionDef | None:
+    """Return the method of a class almost named `__init__`."""
+    for name in _ALMOST_INIT if isinstance(module, InstanceValue) else ():
+        method = module.cls.fields.get(name) if isinstance(module, InstanceValue) else None
+        if isinstance(method, FunctionValue) and isinstance(method.node, cst.FunctionDef):
+            return method.node
+    return None
+
+
+def _calls_of_super(method: cst.FunctionDef) -> Iterator[cst.Name]:
+    """Yield the names in `super()._init_()` with the same mistake."""
+    for node in nodes(method.body):
+        if isinstance(node, cst.Attribute) and node.attr.value == method.name.value:
+            if isinstance(node.value, cst.Call) and dotted_name(node.value.func) == "super":
+                yield node.attr
+
+
+def _fixes(event: ParametersRejected, given: cst.Arg, tensors: list[UnregisteredSet]) -> Iterator[Fix]:
     module = event.place.module
     end = module.span(given.value).end()
     code = module.code(given.value)
@@ -120,6 +161,16 @@ def _fixes(event: ParametersRejected, given: cst.Arg) -> Iterator[Fix]:
     elif event.reason is RejectedArgument.NOT_A_LEAF:
         message = "create the tensor first, then make it a leaf: `nn.Parameter(values.to(device))`"
         yield Fix(Applicability.DISPLAY, message, ())
+    elif event.reason is RejectedArgument.NO_PARAMETERS and (method := _misspelled(event.value)) is not None:
+        owner = event.value.cls if isinstance(event.value, InstanceValue) else None
+        if owner is not None:
+            named = [method.name, *_calls_of_super(method)]
+            edits = [Edit(owner.module.span(each), "__init__") for each in named]
+            yield Fix(Applicability.UNSAFE, "name the constructor `__init__`", tuple(edits))
+    elif event.reason is RejectedArgument.NO_PARAMETERS and tensors:
+        edits = [edit for each in tensors if (edit := wrapped(each, "Parameter")) is not None]
+        if len(edits) == len(tensors):
+            yield Fix(Applicability.UNSAFE, "make it a parameter of the module", tuple(edits))
     elif event.reason is RejectedArgument.NO_PARAMETERS:
         yield Fix(Applicability.DISPLAY, "register the layers: `nn.ModuleList`", ())
 

@@ -13,9 +13,10 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.optimized import are_all_known, has_weights
-from shapefix.checks.support.syntax import enclosing, enclosing_class
+from shapefix.checks.support.registering import assigned_value, wrapped
+from shapefix.checks.support.syntax import enclosing_class
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Diagnostic, Evidence, Fix
 from shapefix.domains.gradients import depends_on
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.registration import UnregisteredSet, members, registered_in
@@ -28,16 +29,10 @@ from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_
 _BY_HAND = re.compile(r"\.grad\b|\._parameters\b|\._modules\b|__setattr__|\bsetattr\(")
 """Text of code that registers modules, or changes weights, by hand."""
 _FROZEN = re.compile(r"requires_grad|\bfrozen\b|\bfreeze", re.IGNORECASE)
-_REQUIRED = re.compile(r",\s*requires_grad\s*=\s*True")
 _READING = frozenset({"len", "enumerate", "zip", "range", "reversed", "iter", "list", "print"})
 """Functions that register nothing."""
 _CONTAINERS: dict[type, str] = {ListValue: "list", DictValue: "dict", TupleValue: "tuple"}
 _REGISTERING = frozenset({"add_module", "register_module", "register_parameter", "register_buffer"})
-_IMPORTS = (
-    (re.compile(r"^(from torch import (.*, *)?nn\b|import torch\.nn as nn\b)", re.MULTILINE), "nn"),
-    (re.compile(r"^import torch\b *($|#|,)", re.MULTILINE), "torch.nn"),
-)
-"""Imports of `torch.nn`, and its name after them."""
 
 
 @rule("SF606", on=UnregisteredSet)
@@ -78,7 +73,7 @@ def _tensor(
         result = as_tensor(call.result)
         is_used = result is not None and depends_on(result, tensor)
         if is_used and _given(call, context) is not None:
-            edit = _wrapped(event, "Parameter")
+            edit = wrapped(event, "Parameter")
             fix = rewrites.unsafe_or_advice("make it a parameter of the module", edit)
             yield _finding(event, context, call, "tensor", tensor.origin.place, rule, iter((fix,)))
             return
@@ -128,7 +123,7 @@ def _given(call: ForwardCalled, context: CheckContext) -> frozenset[Value] | Non
 def _is_registered_by_hand(event: UnregisteredSet) -> bool:
     """Whether the class may register the value of an attribute by hand, or in another function."""
     module, scope = event.place.module, enclosing_class(event.place)
-    value = _assigned(event.place)
+    value = assigned_value(event.place)
     if scope is None or value is None:
         return True
     passed = {module.code(event.place.node)} | ({value.value} if isinstance(value, cst.Name) else set())
@@ -154,17 +149,6 @@ def _names(node: cst.CSTNode) -> set[str]:
         of_items = found & set(target_names(node.for_in.target))
         return found | (_names(node.for_in.iter) if of_items else set())
     return {name for child in children(node) for name in _names(child)}
-
-
-def _assigned(place: Place) -> cst.BaseExpression | None:
-    """Return the value in `self.name = value`."""
-    for node in reversed(enclosing(place.module, place.node)):
-        if isinstance(node, cst.Assign):
-            is_plain = len(node.targets) == 1 and node.targets[0].target is place.node
-            return node.value if is_plain else None
-        if isinstance(node, cst.AnnAssign):
-            return node.value
-    return None
 
 
 def _called(call: ForwardCalled) -> str:
@@ -215,30 +199,4 @@ def _listed(event: UnregisteredSet, held: list[Value]) -> Iterator[Fix]:
         direct = list(value.items or held) if isinstance(value, (ListValue, TupleValue)) else []
     is_flat = are_modules and all(isinstance(each, (InstanceValue, LibraryObject)) for each in direct)
     message = f"register them: `nn.{kind}(…)`"
-    yield rewrites.unsafe_or_advice(message, _wrapped(event, kind) if is_flat else None)
-
-
-def _wrapped(event: UnregisteredSet, kind: str) -> Edit | None:
-    """Return the edit to wrap the assigned value, None if it or the name of `torch.nn` is not known."""
-    value, module = _assigned(event.place), event.place.module
-    namespace = _namespace(event.place)
-    if value is None or namespace is None:
-        return None
-    code = module.code(value)
-    if kind == "Parameter":
-        code = _REQUIRED.sub("", code)
-    elif isinstance(value, cst.List) and not value.elements:
-        code = ""
-    elif isinstance(value, cst.Tuple) and not value.lpar:
-        code = f"({code})"
-    elif isinstance(value, cst.GeneratorExp):
-        code = code.strip("()")
-    return Edit(module.span(value), f"{namespace}.{kind}({code})")
-
-
-def _namespace(place: Place) -> str | None:
-    """Return the name of `torch.nn` in the file of a place, None without an import."""
-    for pattern, name in _IMPORTS:
-        if pattern.search(place.module.text):
-            return name
-    return None
+    yield rewrites.unsafe_or_advice(message, wrapped(event, kind) if is_flat else None)

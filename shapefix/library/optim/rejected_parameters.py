@@ -146,6 +146,9 @@ def _is_computed(ev: Evaluator, tensor: TensorValue) -> bool:
     if ev.state[Gradients].leaves.get(tensor, FALSE) is not FALSE:
         # The code has set `requires_grad`, and perhaps made it a leaf.
         return False
+    # `x.clone().requires_grad_(True)` of a picture is a leaf: only a source with a gradient makes a graph.
+    if not any(requires_grad(source) for source in tensor.sources):
+        return False
     source, made = tensor.sources[0], tensor.origin
     if made is None or made is source.origin:
         return False
@@ -164,7 +167,8 @@ def _has_no_parameters(ev: Evaluator, module: Value) -> bool:
             if not _has_no_parameters(ev, value):
                 return False
         elif isinstance(value, TensorValue):
-            if requires_grad(value) is not False:
+            is_plain = value.certain and not value.own and value.origin is not None
+            if requires_grad(value) is not False and not is_plain:
                 return False
         elif not isinstance(value, (*_PLAIN, ListValue, TupleValue, DictValue)) or isinstance(
             value, ModulePart

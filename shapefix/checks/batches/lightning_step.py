@@ -1,0 +1,113 @@
+"""SF412: a step or hook of a LightningModule rejected by Lightning, or without effect on the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
+from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
+from shapefix.interpreter.modules import Place, nodes
+
+_SEVERAL = "Training with multiple optimizers is only supported with manual optimization"
+
+
+@rule("SF412", on=LightningStepFound)
+def lightning_step(event: LightningStepFound, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    if event.fault is StepFault.COLLECTED:
+        return
+    message, error = _texts(event)
+    yield rule.diagnostic(
+        event.place.span,
+        message,
+        error=error,
+        evidence=[Evidence(event.place.span, f"`{event.owner.name}` is a LightningModule")],
+        fixes=_fixes(event),
+    )
+
+
+def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
+    name = event.method.name.value
+    if event.fault is StepFault.HOOK:
+        error = ExpectedError("NotImplementedError", f"Support for `{name}` has been removed in v2.0.0")
+        return f"Lightning 2.0 has no hook `{name}`; use `{HOOKS[name]}`", error
+    if event.fault is StepFault.INDEX:
+        return (
+            f"`{name}` has a parameter `optimizer_idx`, which Lightning 2.0 rejects",
+            ExpectedError("RuntimeError", _SEVERAL),
+        )
+    if event.fault is StepFault.OPTIMIZERS:
+        return (
+            f"`{name}` returns several optimizers, but `automatic_optimization` is on",
+            ExpectedError("RuntimeError", _SEVERAL),
+        )
+    if event.fault is StepFault.MANUAL:
+        return (
+            "`self.manual_backward` needs `self.automatic_optimization = False`",
+            ExpectedError("MisconfigurationException", "to use manual_backward, please disable automatic"),
+        )
+    if event.fault is StepFault.KEYS:
+        return (
+            f"the dictionary of `{name}` has no key `loss`",
+            ExpectedError("MisconfigurationException", "the 'loss' key needs to be present"),
+        )
+    return f"`{name}` returns no loss: Lightning skips the step, and no weight is trained", None
+
+
+def _fixes(event: LightningStepFound) -> Iterator[Fix]:
+    method, module = event.method, event.place.module
+    if event.fault is StepFault.HOOK:
+        params = method.params.params
+        used = {each.value for each in nodes(method.body) if isinstance(each, cst.Name)}
+        if len(params) == 2 and params[1].name.value not in used:
+            first, last = module.span(params[0]), module.span(params[1])
+            edits = (
+                Edit(module.span(method.name), HOOKS[method.name.value]),
+                Edit(first.end().to(last.end()), ""),
+            )
+            yield Fix(Applicability.UNSAFE, "rename the hook, and drop its parameter", edits)
+    elif event.fault is StepFault.NOTHING:
+        last_line = method.body.body[-1]
+        names = [
+            target.target.value
+            for each in method.body.body
+            if isinstance(each, cst.SimpleStatementLine)
+            for small in each.body
+            if isinstance(small, cst.Assign)
+            for target in small.targets
+            if isinstance(target.target, cst.Name) and "loss" in target.target.value.lower()
+        ]
+        name = "loss" if "loss" in names else names[-1] if names else ""
+        if name and isinstance(last_line, cst.SimpleStatementLine):
+            span = module.span(last_line)
+            end = rewrites.end_of_line(module.text.split("\n"), span)
+            indent = " " * (span.column - 1)
+            yield Fix(Applicability.UNSAFE, f"return `{name}`", (Edit(end, f"\n{indent}return {name}"),))
+    elif event.fault is StepFault.MANUAL:
+        init = event.owner.fields.get("__init__")
+        node = getattr(init, "node", None)
+        call = (
+            next((each for each in nodes(node.body) if isinstance(each, cst.Call) and _is_super(each)), None)
+            if isinstance(node, cst.FunctionDef)
+            else None
+        )
+        edit = None
+        if call is not None:
+            edit = rewrites.after_statement(Place(module, call), "self.automatic_optimization = False")
+        yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
+
+
+def _is_super(call: cst.Call) -> bool:
+    """Whether a call is `super().__init__(...)`."""
+    function = call.func
+    return (
+        isinstance(function, cst.Attribute)
+        and function.attr.value == "__init__"
+        and isinstance(function.value, cst.Call)
+        and isinstance(function.value.func, cst.Name)
+        and function.value.func.value == "super"
+    )

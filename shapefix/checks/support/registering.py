@@ -1,0 +1,56 @@
+"""Edits to register an attribute of a module: `nn.Parameter(…)`, `nn.ModuleList(…)`."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from shapefix.checks.support.syntax import enclosing
+from shapefix.diagnostics import Edit
+from shapefix.domains.registration import UnregisteredSet
+from shapefix.interpreter.modules import Place
+
+_REQUIRED = re.compile(r",\s*requires_grad\s*=\s*True")
+_IMPORTS = (
+    (re.compile(r"^(from torch import (.*, *)?nn\b|import torch\.nn as nn\b)", re.MULTILINE), "nn"),
+    (re.compile(r"^import torch\b *($|#|,)", re.MULTILINE), "torch.nn"),
+)
+"""Imports of `torch.nn`, and its name after them."""
+
+
+def assigned_value(place: Place) -> cst.BaseExpression | None:
+    """Return the value in `self.name = value`."""
+    for node in reversed(enclosing(place.module, place.node)):
+        if isinstance(node, cst.Assign):
+            is_plain = len(node.targets) == 1 and node.targets[0].target is place.node
+            return node.value if is_plain else None
+        if isinstance(node, cst.AnnAssign):
+            return node.value
+    return None
+
+
+def wrapped(event: UnregisteredSet, kind: str) -> Edit | None:
+    """Return the edit to wrap the assigned value, None if it or the name of `torch.nn` is not known."""
+    value, module = assigned_value(event.place), event.place.module
+    namespace = _namespace(event.place)
+    if value is None or namespace is None:
+        return None
+    code = module.code(value)
+    if kind == "Parameter":
+        code = _REQUIRED.sub("", code)
+    elif isinstance(value, cst.List) and not value.elements:
+        code = ""
+    elif isinstance(value, cst.Tuple) and not value.lpar:
+        code = f"({code})"
+    elif isinstance(value, cst.GeneratorExp):
+        code = code.strip("()")
+    return Edit(module.span(value), f"{namespace}.{kind}({code})")
+
+
+def _namespace(place: Place) -> str | None:
+    """Return the name of `torch.nn` in the file of a place, None without an import."""
+    for pattern, name in _IMPORTS:
+        if pattern.search(place.module.text):
+            return name
+    return None

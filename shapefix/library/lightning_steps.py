@@ -1,0 +1,183 @@
+"""Methods of LightningModules: removed hooks, and steps without a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
+from shapefix.interpreter import hooks
+from shapefix.interpreter.classes import is_closed, lineage, outside_bases
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.modules import Place, children, dotted_name
+from shapefix.interpreter.values import ClassValue, FunctionValue
+from shapefix.library.lightning import LIGHTNING_MODULE
+from shapefix.library.registry import derives
+from shapefix.library.removed_arguments import is_at_least
+
+_OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "LBFGS"})
+_SETTING = "automatic_optimization"
+
+
+@hooks.define_class
+def note_steps(ev: Evaluator, cls: ClassValue) -> None:
+    """Emit an event for each faulty step or hook of a LightningModule."""
+    if not is_closed(cls) or not any(derives(base, LIGHTNING_MODULE) for base in outside_bases(cls)):
+        return
+    is_manual = any(_SETTING in base.module.text for base in lineage(cls) if isinstance(base, ClassValue))
+    for fault, method, node in _faults(cls, is_manual, is_at_least(ev, "2.0", "lightning")):
+        ev.emit(LightningStepFound(Place(cls.module, node), ev.calls, fault, cls, method))
+
+
+def _faults(
+    cls: ClassValue, is_manual: bool, is_new: bool
+) -> Iterator[tuple[StepFault, cst.FunctionDef, cst.CSTNode]]:
+    for name in HOOKS if is_new else ():
+        method = _method(cls, name)
+        if method is not None:
+            yield StepFault.HOOK, method, method.name
+    step, optimizers = _method(cls, "training_step"), _method(cls, "configure_optimizers")
+    if step is not None and is_new and not is_manual:
+        index = next((each for each in step.params.params if each.name.value == "optimizer_idx"), None)
+        if index is not None:
+            yield StepFault.INDEX, step, index
+            return
+    if is_manual:
+        return
+    for each in _several(optimizers) if optimizers is not None and is_new else ():
+        yield StepFault.OPTIMIZERS, optimizers, each  # type: ignore[misc]
+        return
+    if step is not None:
+        yield from ((StepFault.COLLECTED, step, call) for call in _collecting(step))
+        found = _fault_of_step(step)
+        if found is not None:
+            yield found[0], step, found[1]
+
+
+def _method(cls: ClassValue, name: str) -> cst.FunctionDef | None:
+    """Return a plain method of the class itself."""
+    found = cls.fields.get(name)
+    if not isinstance(found, FunctionValue) or not isinstance(found.node, cst.FunctionDef):
+        return None
+    return None if found.node.decorators else found.node
+
+
+def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | None:
+    inside = list(_own(step.body))
+    calls = [dotted_name(each.func) for each in inside if isinstance(each, cst.Call)]
+    if "self.manual_backward" in calls:
+        call = next(each for each in inside if isinstance(each, cst.Call) and _is_manual(each))
+        return StepFault.MANUAL, call
+    returned = [each for each in inside if isinstance(each, cst.Return) and each.value is not None]
+    if not returned:
+        is_stub = any(isinstance(each, (cst.Raise, cst.Yield)) for each in inside)
+        learns = any(isinstance(each, cst.Assign) and _names_loss(each) for each in inside)
+        backward = any(name.endswith(".backward") for name in calls)
+        return None if is_stub or backward or not learns else (StepFault.NOTHING, step.name)
+    for each in returned:
+        keys = _keys(each.value)
+        if keys is not None and "loss" not in keys:
+            return StepFault.KEYS, each
+    return None
+
+
+def _collecting(step: cst.FunctionDef) -> Iterator[cst.Call]:
+    """Yield the calls that append the returned loss to an attribute: `self.losses.append(loss)`."""
+    inside = list(_own(step.body))
+    returned = {name for each in inside if isinstance(each, cst.Return) for name in _loss_of(each.value)}
+    assigned = [
+        target.target.value
+        for each in inside
+        if isinstance(each, cst.Assign)
+        for target in each.targets
+        if isinstance(target.target, cst.Name)
+    ]
+    for each in inside:
+        if (
+            not isinstance(each, cst.Call)
+            or len(each.args) != 1
+            or not isinstance(each.args[0].value, cst.Name)
+        ):
+            continue
+        owner, _, method = dotted_name(each.func).rpartition(".")
+        name = each.args[0].value.value
+        if (
+            method == "append"
+            and owner.startswith("self.")
+            and name in returned
+            and assigned.count(name) == 1
+        ):
+            yield each
+
+
+def _loss_of(value: cst.BaseExpression | None) -> Iterator[str]:
+    """Yield the name of the loss in `return loss` and `return {"loss": loss}`."""
+    if isinstance(value, cst.Name):
+        yield value.value
+    elif isinstance(value, cst.Dict):
+        for each in value.elements:
+            if isinstance(each, cst.DictElement) and isinstance(each.key, cst.SimpleString):
+                if each.key.evaluated_value == "loss" and isinstance(each.value, cst.Name):
+                    yield each.value.value
+
+
+def _is_manual(call: cst.Call) -> bool:
+    return dotted_name(call.func) == "self.manual_backward"
+
+
+def _names_loss(statement: cst.Assign) -> bool:
+    """Whether a statement assigns a loss, by its name."""
+    target = statement.targets[0].target
+    return isinstance(target, cst.Name) and "loss" in target.value.lower()
+
+
+def _keys(value: cst.BaseExpression | None) -> set[str] | None:
+    """Return the keys of a dictionary in the code; None if one of them is not known."""
+    if not isinstance(value, cst.Dict):
+        return None
+    found = set()
+    for each in value.elements:
+        if not isinstance(each, cst.DictElement) or not isinstance(each.key, cst.SimpleString):
+            return None
+        found.add(str(each.key.evaluated_value))
+    return found
+
+
+def _several(method: cst.FunctionDef) -> Iterator[cst.Return]:
+    """Yield the `return` statements with two or more optimizers."""
+    made = {
+        target.target.value
+        for node in _own(method.body)
+        if isinstance(node, cst.Assign) and _is_optimizer(node.value, set())
+        for target in node.targets
+        if isinstance(target.target, cst.Name)
+    }
+    for node in _own(method.body):
+        if isinstance(node, cst.Return) and isinstance(node.value, (cst.Tuple, cst.List)):
+            items = [each.value for each in node.value.elements]
+            if len(items) == 2 and isinstance(items[0], cst.List):
+                items = [each.value for each in items[0].elements]
+            if len(items) >= 2 and all(_is_optimizer(each, made) for each in items):
+                yield node
+
+
+def _is_optimizer(value: cst.BaseExpression, made: set[str]) -> bool:
+    if isinstance(value, cst.Name):
+        return value.value in made
+    if isinstance(value, cst.Dict):
+        return "optimizer" in (_keys(value) or ())
+    name = dotted_name(value.func) if isinstance(value, cst.Call) else ""
+    return name.rpartition(".")[2] in _OPTIMIZERS and name.partition(".")[0] in {
+        "torch",
+        "optim",
+        *_OPTIMIZERS,
+    }
+
+
+def _own(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield the nodes of a function without those of functions in it."""
+    for child in children(node):
+        yield child
+        if not isinstance(child, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            yield from _own(child)
