@@ -28,6 +28,11 @@ class BareMessages:
                 self._line = line
             yield line
 
+    @property
+    def line(self) -> str:
+        """The line of the last known message, "" without one."""
+        return self._line
+
     def report(self) -> ErrorReport | None:
         """Return the last known message as an error without a stack."""
         if not self._line:

@@ -101,7 +101,7 @@ def causes(
     kept = list(distinct.values())
     if not kept:
         return ()
-    is_changed = any(frame.is_changed or frame.is_missing for frame in frames)
+    is_changed = any(frame.is_changed or frame.is_missing or frame.is_region for frame in frames)
     proving = [match for match in kept if match.proves()]
     if len(proving) == 1 and not is_changed:
         confidence = Confidence.PROVED

@@ -11,6 +11,7 @@ from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
+from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import ProjectFrame, project_frames
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.engine.session import CheckSession
@@ -50,9 +51,9 @@ def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None
     for paths of another machine.
     """
     messages = BareMessages()
-    report = last_error(read_reports(messages.watch(lines))) or messages.report()
+    report = last_error(read_reports(messages.watch(lines)))
     if report is None:
-        return None
+        return _without_stack(messages, folder, options or CheckOptions())
     chain = list(report.chain())
     frames = {id(each): project_frames(each, folder) for each in chain}
     session = _checked([frame for each in chain for frame in frames[id(each)]], options or CheckOptions())
@@ -65,6 +66,19 @@ def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None
         layer = None if found else failing_layer(explanation, own)
         diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
+
+
+def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -> Diagnosis | None:
+    """Diagnose the last known message of a log without a traceback, by its handler in the project."""
+    report = messages.report()
+    if report is None:
+        return None
+    handler = printing_handler(messages.line, folder)
+    frames = () if handler is None else (handler.frame,)
+    session = _checked(frames, options)
+    findings = () if session is None else (*session.findings(), *session.hidden())
+    found = causes(report, frames, findings) if frames else ()
+    return Diagnosis(report, report, explain_message(report.message), frames, found, session)
 
 
 def last_error(reports: Iterable[ErrorReport]) -> ErrorReport | None:

@@ -29,13 +29,15 @@ class ProjectFrame:
     """A frame of the user's own code, and its place in the present file.
 
     span has the first and the last row of the innermost statement. is_changed is true if the text of the row
-    is not the one in the traceback; is_missing if no file of the traceback's name exists here.
+    is not the one in the traceback; is_missing if no file of the traceback's name exists here. is_region is
+    true if span is a `try` body instead of a statement, for an error without a stack.
     """
 
     frame: StackFrame
     span: Span
     is_changed: bool = False
     is_missing: bool = False
+    is_region: bool = False
 
     def covers(self, place: Span) -> bool:
         """Check whether a place is on the statement of this frame."""
@@ -90,14 +92,27 @@ def _file(path: str, folder: str) -> str | None:
     return best[0] if len(best) == 1 else None
 
 
+def source_files(folder: str) -> Iterator[str]:
+    """Yield the Python files below a folder, at most some thousands."""
+    for parent, name in _walk(folder):
+        if name.endswith(".py"):
+            yield os.path.realpath(os.path.join(parent, name))
+
+
 def _files(folder: str, name: str) -> Iterator[str]:
     """Yield the files with this name below a folder."""
+    for parent, found in _walk(folder):
+        if found == name:
+            yield os.path.realpath(os.path.join(parent, name))
+
+
+def _walk(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the folder and name of files, except those of environments and hidden folders."""
     seen = 0
     for parent, folders, files in os.walk(folder):
         folders[:] = [each for each in folders if each not in _SKIPPED and not each.startswith(".")]
         seen += len(files)
-        if name in files:
-            yield os.path.realpath(os.path.join(parent, name))
+        yield from ((parent, name) for name in sorted(files))
         if seen > _MOST_SEARCHED:
             return
 

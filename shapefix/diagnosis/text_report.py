@@ -69,6 +69,9 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     frames = diagnosis.error.frames
     if not frames and not diagnosis.report.frames:
         yield "\nThe log has no traceback: the line that fails is not known.\n"
+        for each in diagnosis.frames:
+            path, lines = one_line(view.relative(each.span.path)), f"{each.span.row} to {each.span.end_row}"
+            yield f"The message was printed by the `except` after lines {lines} of {path}.\n"
         return
     known = {id(each.frame): each for each in diagnosis.frames}
     if not any(id(frame) in known for frame in frames):

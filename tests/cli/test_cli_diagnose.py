@@ -163,3 +163,32 @@ def test_a_message_without_a_traceback_is_explained(project: Project, line: str,
     assert ran.out.startswith(first)
     assert "The log has no traceback" in ran.out
     assert "Usual causes:" in ran.out
+
+
+HANDLING = """\
+import torch
+
+def evaluate(batches):
+    for i, batch in enumerate(batches):
+        try:
+            y = batch.transpose(1, 2)
+            print(y.view(4, 48).sum())
+        except Exception as error:
+            print(f"Warning: Eval batch {i} failed: {error}")
+
+evaluate([torch.zeros(4, 6, 8)])
+"""
+
+
+def test_a_printed_message_is_traced_to_its_handler(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project(
+        train=HANDLING, other="try:\n    pass\nexcept Exception as e:\n    print(f'failed {e}')\n"
+    )
+    exec(compile(HANDLING, "train.py", "exec"), {})
+    ran = shapefix("diagnose", _log(folder, capsys.readouterr().out))
+    assert ran.code == 0
+    assert "The message was printed by the `except` after lines 6 to 7 of train.py." in ran.out
+    assert "error[SF101] view-across-stride-gap" in ran.out
+    assert "Cause: the only explanation found" in ran.out
