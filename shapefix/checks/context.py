@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import libcst as cst
 
 from shapefix.checks.support.conditions import combined, comparison, in_backticks, of_size
 from shapefix.diagnostics import Condition, Expression
 from shapefix.domains.batches import Collated
+from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.domains.training import TrainingEvent
 from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.bounds import at_least
@@ -26,6 +28,8 @@ from shapefix.tensors.options import by_default
 from shapefix.tensors.polynomials import ONE, Size, every_symbol
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import BatchSize, OpaqueStride, SizeOf, Symbol
+
+Kind = TypeVar("Kind", bound=TrainingEvent)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,31 @@ class CheckContext:
         return frozenset(map(type, self.events))
 
     @cached_property
+    def moments(self) -> dict[Event, int]:
+        """The position of each event among all."""
+        return {event: moment for moment, event in enumerate(self.events)}
+
+    @cached_property
+    def rejected(self) -> frozenset[TensorValue]:
+        """The tensors certainly rejected by torch somewhere: for their dtype, shape or device."""
+        found: set[TensorValue] = set()
+        for event in self.events:
+            if isinstance(event, OpRejected):
+                found.update(operand.tensor for operand in event.operands)
+            elif isinstance(event, DeviceMismatch) and event.here is not None and not event.undecided:
+                found.add(event.operands[event.here].tensor)
+        return frozenset(found)
+
+    @cached_property
+    def last_writes(self) -> dict[object, int]:
+        """The moment of the last write in place into each storage."""
+        return {
+            event.tensor.storage: moment
+            for moment, event in enumerate(self.events)
+            if isinstance(event, InPlaceWrite)
+        }
+
+    @cached_property
     def training(self) -> list[TrainingEvent]:
         """The events of training loops."""
         return [event for event in self.events if isinstance(event, TrainingEvent)]
@@ -59,18 +88,37 @@ class CheckContext:
         return {event: position for position, event in enumerate(self.training)}
 
     @cached_property
+    def _by_kind(self) -> dict[type[TrainingEvent], tuple[list[int], list[TrainingEvent]]]:
+        return {}
+
+    def of_kind(self, kind: type[Kind]) -> tuple[list[int], list[Kind]]:
+        """Return the positions of the events of this type among those of training loops, and the events."""
+        if kind not in self._by_kind:
+            found = [(number, each) for number, each in enumerate(self.training) if isinstance(each, kind)]
+            self._by_kind[kind] = [number for number, _ in found], [each for _, each in found]
+        return self._by_kind[kind]  # type: ignore[return-value]
+
+    @cached_property
     def collators(self) -> dict[cst.CSTNode, Value | None]:
         """The collate function of each loader and trainer, by its creation; None for the default one."""
         return {event.place.node: event.collator for event in self.events if isinstance(event, Collated)}
 
     @cached_property
-    def in_loops(self) -> dict[Loop, list[TrainingEvent]]:
-        """The events of training loops by their enclosing loops, in their order."""
-        found: dict[Loop, list[TrainingEvent]] = {}
+    def _by_loop(self) -> dict[Loop, dict[type[TrainingEvent], list[TrainingEvent]]]:
+        found: dict[Loop, dict[type[TrainingEvent], list[TrainingEvent]]] = {}
         for event in self.training:
             for within in event.loops:
-                found.setdefault(within.loop, []).append(event)
+                found.setdefault(within.loop, {}).setdefault(TrainingEvent, []).append(event)
         return found
+
+    def in_loop(self, loop: Loop, kind: type[Kind]) -> Sequence[Kind]:
+        """Return the events of training loops of this type in a loop, in their order."""
+        kinds = self._by_loop.get(loop)
+        if kinds is None:
+            return ()
+        if kind not in kinds:
+            kinds[kind] = [each for each in kinds[TrainingEvent] if isinstance(each, kind)]
+        return kinds[kind]  # type: ignore[return-value]
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.modules import Place
@@ -170,3 +171,14 @@ def _join_datasets(left: Value, right: Value, depth: int) -> Value | None:
     if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
         return join_objects(left, right, depth + 1) if left.kind in _DATASETS else None
     return None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EpochRepeated(Event):
+    """Batches are drawn from a DataLoader with a shuffling DistributedSampler, in another loop.
+
+    sampler is its creation, epochs the innermost loop around.
+    """
+
+    sampler: Place
+    epochs: Loop

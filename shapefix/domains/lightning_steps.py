@@ -26,6 +26,7 @@ class StepFault(Enum):
     MANUAL = "manual"
     NOTHING = "nothing"
     KEYS = "keys"
+    COLLECTED = "collected"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

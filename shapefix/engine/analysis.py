@@ -20,7 +20,8 @@ from shapefix.engine.demos import demo_mismatches, training_script
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
 from shapefix.engine.unchecked import stopped_in, unchecked_places
-from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, OutOfBudget, Resource, Watchdog, cause_of
+from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, Watchdog, cause_of
+from shapefix.interpreter.budget import OutOfBudget, Resource
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.program import run_program

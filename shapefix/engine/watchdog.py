@@ -12,9 +12,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from types import FrameType
+
+from shapefix.interpreter.budget import OutOfBudget, Resource
 
 RUN_SECONDS = 4.0
 """CPU time for parsing a file and running it in the interpreter."""
@@ -25,21 +26,6 @@ MEGABYTES = 180
 _TICK = 0.05
 _GRACE_SECONDS = 0.3
 _GRACE_MEGABYTES = 30
-
-
-class Resource(Enum):
-    """Exhausted resource, in the words of the report."""
-
-    TIME = "time"
-    MEMORY = "memory"
-
-
-class OutOfBudget(BaseException):
-    """The analysis of a file takes too much; not an Exception: no handler on the way may swallow it."""
-
-    def __init__(self, resource: Resource) -> None:
-        super().__init__(f"out of {resource.value}")
-        self.resource = resource
 
 
 def cause_of(error: BaseException) -> OutOfBudget | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
+from shapefix.interpreter.budget import LAST_STEP, OutOfBudget, Resource
 from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
@@ -203,6 +204,8 @@ class Evaluator:
         self.resolving: set[tuple[str, str]] = set()
         """The imports being looked up: files may import each other in a circle."""
         self.steps = 0
+        self.rehearsed = 0
+        """Work in rehearsals, which does not count as steps of the run: steps, and writes in loops."""
         self.allowance = allowance
         """Number of steps before calls are no longer followed."""
         self.bounded = 0
@@ -269,6 +272,10 @@ class Evaluator:
         frame = self.frames[-1]
         unfollowed = (self.unfollowed, self.unfollowed)
         loop = Loop(node, iterable, header, depth, len(frame.tests), len(frame.exits), unfollowed)
+        # A write is joined by each of the loops around it.
+        self.steps += sum(len(each.loops) for each in self.frames)
+        if self.steps > LAST_STEP:
+            raise OutOfBudget(Resource.STEPS)
         frame.loops.append(loop)
         return loop
 

@@ -61,7 +61,9 @@ def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], iterable: 
     ev.journal.begin()
     loop = _open_loop(ev, node, iterable, header, depth)
     stopped = False
+    around = sum(len(frame.loops) for frame in ev.frames) - 1
     for item in items:
+        ev.steps += around
         bind(ev, node.target, item)
         end = ev.run(node.body)
         if loop.continues:
@@ -135,6 +137,9 @@ def _repeat(
     end = run()
     ev.close_loop()
     state = ev.journal.undo()
+    if ev.rehearsals:
+        # Each write is joined again by every loop around this one.
+        ev.rehearsed += sum(len(path.written) for path in (state, *loop.breaks, *loop.continues))
     if end is Flow.FALLS_THROUGH and not loop.continues:
         changes = [
             (

@@ -27,6 +27,8 @@ _COUNTERS = (
 )
 _COLLECTIONS = ("replaced", "symbol_names", "type_checked", "visited")
 
+MOST_STEPS = 60_000
+"""The number of steps in rehearsals after which loops are no longer rehearsed."""
 MOST = 3
 """Maximum number of later iterations that are run for what they change."""
 
@@ -45,6 +47,10 @@ def find_later_changes(
     begun at the step start; run returns those of one more, and undoes them.
     """
     if not first or ev.rehearsals:
+        return
+    if ev.rehearsed > MOST_STEPS:
+        ev.reach_limit()
+        carried.give_up(first)
         return
     later: Sequence[Changes] = ()
     for number in range(MOST):
@@ -94,6 +100,7 @@ def _rehearsal(ev: Evaluator) -> Iterator[list[Value]]:
         ev.state = state
         for each, length in zip(lists, lengths, strict=True):
             del each[length:]
+        ev.rehearsed += ev.steps - counters["steps"]
         for name, value in (*counters.items(), *collections.items()):
             setattr(ev, name, value)
 

@@ -29,6 +29,8 @@ from shapefix.tensors.verdicts import Legal
 Group = tuple[str, ...]
 """The axes of one dimension; none for a dimension of size 1."""
 
+_MOST_AXES = 200
+"""The number of axes of a pattern that is followed; torch has 64 dimensions."""
 _DOTS: Group = ("... outside of parentheses",)
 _SIGNATURES = {
     "rearrange": "tensor, pattern",
@@ -124,6 +126,8 @@ def _applied(
     parsed = parse(text) if isinstance(text, str) else None
     if tensor is None or parsed is None or call.arguments.open:
         return TensorValue()
+    if sum(map(len, (*parsed.left, *parsed.right))) > _MOST_AXES:
+        return TensorValue(dtype=tensor.dtype)
     named = {name: size for name, size in ((name, as_size(value)) for name, value in axes.items()) if size}
     if len(named) < len(axes):
         return TensorValue(dtype=tensor.dtype)

@@ -49,6 +49,7 @@ def _faults(
         yield StepFault.OPTIMIZERS, optimizers, each  # type: ignore[misc]
         return
     if step is not None:
+        yield from ((StepFault.COLLECTED, step, call) for call in _collecting(step))
         found = _fault_of_step(step)
         if found is not None:
             yield found[0], step, found[1]
@@ -79,6 +80,46 @@ def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | Non
         if keys is not None and "loss" not in keys:
             return StepFault.KEYS, each
     return None
+
+
+def _collecting(step: cst.FunctionDef) -> Iterator[cst.Call]:
+    """Yield the calls that append the returned loss to an attribute: `self.losses.append(loss)`."""
+    inside = list(_own(step.body))
+    returned = {name for each in inside if isinstance(each, cst.Return) for name in _loss_of(each.value)}
+    assigned = [
+        target.target.value
+        for each in inside
+        if isinstance(each, cst.Assign)
+        for target in each.targets
+        if isinstance(target.target, cst.Name)
+    ]
+    for each in inside:
+        if (
+            not isinstance(each, cst.Call)
+            or len(each.args) != 1
+            or not isinstance(each.args[0].value, cst.Name)
+        ):
+            continue
+        owner, _, method = dotted_name(each.func).rpartition(".")
+        name = each.args[0].value.value
+        if (
+            method == "append"
+            and owner.startswith("self.")
+            and name in returned
+            and assigned.count(name) == 1
+        ):
+            yield each
+
+
+def _loss_of(value: cst.BaseExpression | None) -> Iterator[str]:
+    """Yield the name of the loss in `return loss` and `return {"loss": loss}`."""
+    if isinstance(value, cst.Name):
+        yield value.value
+    elif isinstance(value, cst.Dict):
+        for each in value.elements:
+            if isinstance(each, cst.DictElement) and isinstance(each.key, cst.SimpleString):
+                if each.key.evaluated_value == "loss" and isinstance(each.value, cst.Name):
+                    yield each.value.value
 
 
 def _is_manual(call: cst.Call) -> bool:

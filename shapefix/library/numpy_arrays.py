@@ -335,9 +335,10 @@ def length(call: Call) -> Value:
 @method(ARRAY, "__getitem__")
 def part(call: Call) -> Value:
     """Part of an array by ints and slices; other indices follow numpy's own rules."""
-    held, index = as_array(call.receiver), call.arguments.positional[0]
-    if held is None:
+    held = as_array(call.receiver)
+    if held is None or len(call.arguments.positional) != 1:
         return Unknown()
+    index = call.arguments.positional[0]
     entries = index.items if isinstance(index, TupleValue) else (index,)
     entries = tuple(NONE if isinstance(e, Reference) and e.name == "numpy.newaxis" else e for e in entries)
     index = TupleValue(entries) if isinstance(index, TupleValue) else entries[0]

@@ -17,7 +17,8 @@ from shapefix.diagnostics import Failure, path_of
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.source_overlay import real_path
-from shapefix.engine.watchdog import OutOfBudget, Watchdog
+from shapefix.engine.watchdog import Watchdog
+from shapefix.interpreter.budget import OutOfBudget
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator, Frame

@@ -10,6 +10,8 @@ from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, lower_bound
 from shapefix.tensors.polynomials import ZERO, Size, common_monomial, content, divide
 from shapefix.tensors.symbols import UNBOUNDED, Atom, Symbol
 
+MOST_ATOMS = 300
+"""The largest number of atoms in the text of one; beyond, it is a symbol of its own."""
 _atoms: WeakValueDictionary[tuple[str, Size, Size], Atom] = WeakValueDictionary()
 
 
@@ -17,7 +19,10 @@ def _atom(op: str, left: Size, right: Size, least: int) -> Size:
     key = (op, left, right)
     atom = _atoms.get(key)
     if atom is None:
-        atom = _atoms[key] = Atom(op, left, right, max(least, UNBOUNDED))
+        atom = Atom(op, left, right, max(least, UNBOUNDED))
+        if atom.weight > MOST_ATOMS:
+            return Size.symbol("…", atom.least)
+        _atoms[key] = atom
     return Size.from_symbol(atom)
 
 

@@ -31,16 +31,26 @@ class Symbol:
 class Atom(Symbol):
     """Non-polynomial function of two sizes; equal arguments give the same atom.
 
-    op is one of `//`, `%`, `min`, `max` and `/`, an exact quotient. Size.text writes it.
+    op is one of `//`, `%`, `min`, `max` and `/`, an exact quotient. Size.text writes it. weight is the number
+    of atoms in its text: atoms with shared operands may have exponentially many.
     """
 
-    __slots__ = ("left", "op", "right")
+    __slots__ = ("left", "op", "right", "weight")
+
+    weight: int
 
     def __init__(self, op: str, left: Size, right: Size, least: int) -> None:
         super().__init__(op, least)
         self.op = op
         self.left = left
         self.right = right
+        self.weight = 1 + sum(
+            symbol.weight
+            for size in (left, right)
+            for monomial in size.terms
+            for symbol in monomial
+            if isinstance(symbol, Atom)
+        )
 
 
 class OpaqueStride(Symbol):

@@ -211,3 +211,13 @@ def test_a_conversion_after_a_write_to_a_tensor_of_unknown_dtype(line: str, tmp_
     assert not found(tmp_path, text)
     moved = text.replace(line.rpartition(".")[2], "to('cuda')")
     assert len(found(tmp_path, moved)) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["torch.rand(6).reshape(2, 3)", "net(x).detach()", "for _ in range(3):\n    run(x)"]
+)
+def test_what_nothing_else_holds_or_a_benchmark_calls_is_silent(line: str, tmp_path: Path) -> None:
+    text = f"{HEAD}run = torch.relu\nx = torch.rand(4, 3)\n{line}\nprint(x.sum())\n"
+    exec(text, {})
+    assert found(tmp_path, text) == []
+    assert found(tmp_path, text.replace("run(x)", "torch.relu(x)")) != [] or "run" not in line

@@ -205,6 +205,18 @@ def test_a_reader_that_goes_away_ends_us_quietly(project: Project) -> None:
     assert command.wait() == 141
 
 
+def is_parsing(process: int) -> bool:
+    """Whether a process, or one of its workers, has loaded the parser."""
+    folder = Path(f"/proc/{process}")
+    try:
+        workers = (folder / f"task/{process}/children").read_text().split()
+        is_loaded = b"libcst" in (folder / "maps").read_bytes()
+    except OSError:
+        return False
+    return is_loaded or any(is_parsing(int(worker)) for worker in workers)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sees in /proc when the parser is loaded")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_ends_at_once(project: Project, jobs: str) -> None:
     project(**{f"train{number}": VIEW * 200 for number in range(100)})
@@ -216,9 +228,11 @@ def test_ctrl_c_ends_at_once(project: Project, jobs: str) -> None:
         text=True,
         start_new_session=True,
     )
-    time.sleep(2)
+    while not is_parsing(command.pid):
+        assert command.poll() is None
+        time.sleep(0.02)
     os.killpg(command.pid, signal.SIGINT)
-    out, err = command.communicate(timeout=10)
+    out, err = command.communicate(timeout=60)
     assert command.returncode == 130
     assert (out, err.strip()) == ("", "")
     with pytest.raises(ProcessLookupError):

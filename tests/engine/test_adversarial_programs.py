@@ -82,3 +82,26 @@ def test_a_file_over_the_limit_is_reported_as_such(tmp_path: Path, monkeypatch: 
     assert found.code == 1
     assert "SF507" in found.output
     assert "the limit of analysis (time) was reached; not everything was checked" in found.output
+
+
+def test_steps_are_counted_and_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shapefix.interpreter.evaluator.LAST_STEP", 2_000)
+    write_folder(tmp_path, PROGRAMS["nested_loops_with_breaks"].files(30))
+    found = answer_of(CHECK, tmp_path)
+    assert found.code == 0
+    assert "the limit of analysis (steps) was reached; not everything was checked" in found.output
+
+
+def test_rehearsals_of_loops_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "import torch\nfrom data import batches\n\nstate = {'x': torch.zeros(2)}\n"
+        "for batch in batches:\n    for part in batch:\n        state['x'].view(3)\n"
+        "        state['x'] = torch.zeros(3)\nstate['x'].view(4)\n"
+    )
+    write_folder(tmp_path, {"main.py": text})
+    assert "limit of analysis" not in answer_of(CHECK, tmp_path).output
+    monkeypatch.setattr("shapefix.interpreter.rehearsals.MOST_STEPS", 0)
+    bounded = answer_of(CHECK, tmp_path)
+    assert "the limit of analysis was reached" in bounded.output
+    assert "main.py:7:" in bounded.output, "the first pass is certain"
+    assert "main.py:9:" not in bounded.output, "what later passes change is unknown"

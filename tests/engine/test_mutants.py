@@ -3,75 +3,47 @@
 from __future__ import annotations
 
 import os
-import random
-import resource
-import time
+import signal
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import mutation_fuzzer
 import pytest
 from day_seeds import seeds_of_the_day
-from mutants import mutated, real_files
+from mutants import real_files
+from mutation_fuzzer import mutant, results
 
-from shapefix.checks.rules import RULES
-from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.tasks import FileChecker, FileTask
-from shapefix.sources.text import read_source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-SECONDS = 10.0
-MEGABYTES = 500
 
 
-def texts(number: int) -> list[str]:
+@cache
+def texts(number: int) -> tuple[str, ...]:
     """Texts of the fixtures, and of as many files of transformers and torch together."""
     specs = [find_spec(name) for name in ("transformers", "torch")]
     libraries = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin is not None]
     paths = real_files(FIXTURES, number // 2)
     for library in libraries:
         paths += real_files(library, (number - number // 2) // 2)
-    return [path.read_text("utf-8", "replace") for path in paths]
+    return tuple(path.read_text("utf-8", "replace") for path in paths)
 
 
-def faults(originals: list[str], seed: int, number: int, folder: Path) -> Iterator[tuple[str, str]]:
-    """Check mutants in this process; yield what is wrong with one, and its text."""
-    chooser = random.Random(seed)
-    checker = FileChecker(read_source)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with gc_paused() as collector:
-        for position in range(number):
-            text = mutated(chooser.choice(originals), chooser.choice(originals), chooser)
-            start = time.process_time()
-            path = folder / f"mutant{position}.py"
-            data = text.encode("utf-8", "replace")
-            result = checker.check(FileTask(str(path), data, str(folder), frozenset(RULES)))
-            taken = time.process_time() - start
-            internal = [failure.message for failure in result.failures if "internal error" in failure.message]
-            if internal:
-                yield internal[0], text
-            if taken > SECONDS:
-                yield f"{taken:.1f} s", text
-            collector.collect_if_grown()
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if (after - before) / 1024 > MEGABYTES:
-        yield f"{(after - before) / 1024:.0f} MB", ""
-
-
-def report(found: list[tuple[str, str]], folder: Path) -> str:
-    """Describe faults, and keep the texts."""
-    lines = []
-    for number, (what, text) in enumerate(found):
-        path = folder / f"fault{number}.py"
-        path.write_text(text, encoding="utf-8", errors="replace")
-        lines.append(f"{what}: {path}")
-    return "\n".join(lines)
+def faults(originals: tuple[str, ...], seed: int, number: int, folder: Path) -> Iterator[str]:
+    """Describe the faults of mutants, and keep their texts."""
+    for result in results(originals, seed, range(number)):
+        if result.fault:
+            path = folder / f"{result.number}.py"
+            path.write_text(mutant(originals, seed, result.number), encoding="utf-8", errors="replace")
+            yield f"seed {seed}, mutant {result.number}: {result.fault}: {path}"
 
 
 @pytest.mark.slow
 def test_some_mutants(tmp_path: Path) -> None:
-    found = list(faults(texts(40), seed=0, number=100, folder=tmp_path))
-    assert not found, report(found, tmp_path)
+    found = list(faults(texts(20), seed=0, number=60, folder=tmp_path))
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.slow
@@ -80,4 +52,28 @@ def test_some_mutants(tmp_path: Path) -> None:
 def test_many_mutants(seed: int, tmp_path: Path) -> None:
     number = int(os.environ.get("MUTANTS", "500"))
     found = list(faults(texts(300), seed, number, tmp_path))
-    assert not found, f"seed {seed}\n{report(found, tmp_path)}"
+    assert not found, "\n".join(found)
+
+
+def test_the_fuzzer_sees_errors_waste_and_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = FileChecker.check
+    kept: list[bytes] = []
+
+    def broken(checker: FileChecker, task: FileTask) -> object:
+        number = Path(task.path).stem.removeprefix("mutant")
+        if number == "2":
+            raise ZeroDivisionError("as if a rule had raised it")
+        if number == "3":
+            kept.append(b"x" * (20 << 20))
+        if number == "4":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return check(checker, task)
+
+    monkeypatch.setattr(mutation_fuzzer, "MEGABYTES", 15)
+    monkeypatch.setattr(FileChecker, "check", broken)
+    found = {result.number: result.fault for result in results(("import torch\n",), 0, range(1, 7))}
+    assert list(found) == [1, 2, 3, 4, 5, 6]
+    assert found[2] == "ZeroDivisionError: as if a rule had raised it"
+    assert found[3].endswith(" MB")
+    assert found[4] == "the process ended with exit code -9"
+    assert found[1] == found[5] == found[6] == ""

@@ -18,6 +18,8 @@ _SEVERAL = "Training with multiple optimizers is only supported with manual opti
 
 @rule("SF412", on=LightningStepFound)
 def lightning_step(event: LightningStepFound, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    if event.fault is StepFault.COLLECTED:
+        return
     message, error = _texts(event)
     yield rule.diagnostic(
         event.place.span,

@@ -14,8 +14,9 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
 from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.gradients import carries_graph, lineage
+from shapefix.domains.lightning_steps import LightningStepFound, StepFault
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes
@@ -26,8 +27,14 @@ FEW = 20
 """Loops of at most this many passes do not fill the memory."""
 
 
-@rule("SF701", on=LossAccumulated)
-def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+@rule("SF701", on=(LossAccumulated, LightningStepFound))
+def accumulated_graph(
+    event: LossAccumulated | LightningStepFound, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if isinstance(event, LightningStepFound):
+        if event.fault is StepFault.COLLECTED:
+            yield _collected(event, rule)
+        return
     value = _tensor(event)
     if value is None:
         return
@@ -60,6 +67,24 @@ def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule)
         ],
         fixes=() if is_used else (_without_graph(event, backward, method),),
         habit="values kept with their graphs",
+    )
+
+
+def _collected(event: LightningStepFound, rule: Rule) -> Diagnostic:
+    """Return the finding for the loss of a `training_step`, appended to a list of the module."""
+    call, module = event.place.node, event.place.module
+    given = call.args[0] if isinstance(call, cst.Call) else None
+    code = module.code(given.value) if given is not None else ""
+    detached = Edit(module.span(given.value), f"{code}.detach()") if given is not None else None
+    return rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` keeps every step's autograd graph in memory; "
+        f"use `{code}.detach()`",
+        evidence=[
+            Evidence(module.span(event.method.name), "Lightning computes the gradients of the returned loss"),
+            Evidence(event.place.span, f"the list still references the graph of `{code}` after the step"),
+        ],
+        fixes=[rewrites.unsafe_or_advice("keep the loss without its graph", detached)],
     )
 
 
@@ -131,15 +156,17 @@ def _is_reset_now_and_then(event: LossAccumulated, loop: Loop, holder: str) -> b
     """
     module, target = event.place.module, loop.node.target if isinstance(loop.node, cst.For) else None
     counters = _names(target) - {""} if target is not None else frozenset()
-    for node in nodes(loop.node.body):
-        if not isinstance(node, cst.Assign) or not _is_constant(node.value):
-            continue
+    for node in module.once(loop.node.body, _constant_assignments):
         if holder not in {module.code(part) for each in node.targets for part in _parts(each.target)}:
             continue
         around = [each for each in enclosing(module, node) if isinstance(each, cst.If)]
         if not any(_is_first_pass(each.test, counters) for each in around):
             return True
     return False
+
+
+def _constant_assignments(body: cst.BaseSuite) -> tuple[cst.Assign, ...]:
+    return tuple(node for node in nodes(body) if isinstance(node, cst.Assign) and _is_constant(node.value))
 
 
 def _is_constant(value: cst.BaseExpression) -> bool:

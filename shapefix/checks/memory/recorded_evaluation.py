@@ -106,8 +106,9 @@ def _switched_off(event: EvaluationRecorded, context: CheckContext) -> ModeSwitc
 def _is_benchmark(loop: Loop, context: CheckContext) -> bool:
     """Whether a loop takes the time of calls of models without a use of their results."""
     calls = within(loop, context, EvaluationRecorded)
-    around = [enclosing(each.place.module, each.place.node) for each in calls]
-    return any(map(is_measured, around)) and not any(map(_is_used, around))
+    around = [(each.place.module, enclosing(each.place.module, each.place.node)) for each in calls]
+    is_timed = any(is_measured(module, path) for module, path in around)
+    return is_timed and not any(_is_used(path) for _, path in around)
 
 
 def _is_used(around: list[cst.CSTNode]) -> bool:

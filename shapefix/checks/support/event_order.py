@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
 
-from shapefix.checks.context import CheckContext
+from shapefix.checks.context import CheckContext, Kind
 from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.training import TrainingEvent
 from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place, dotted_name
-
-Kind = TypeVar("Kind", bound=TrainingEvent)
 
 
 def already_reported(event: Event, context: CheckContext, key: Callable[[Event], object]) -> bool:
@@ -34,24 +32,26 @@ def already_reported(event: Event, context: CheckContext, key: Callable[[Event],
 
 def of_kind(context: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
     """Yield the events of this type in order."""
-    return (event for event in context.training if isinstance(event, kind))
+    return iter(context.of_kind(kind)[1])
 
 
 def after(event: TrainingEvent, context: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
     """Yield later events of this type."""
-    position = context.positions[event]
-    return (other for other in context.training[position + 1 :] if isinstance(other, kind))
+    positions, events = context.of_kind(kind)
+    start = bisect_right(positions, context.positions[event])
+    return (events[number] for number in range(start, len(events)))
 
 
 def between(first: TrainingEvent, last: TrainingEvent, context: CheckContext, kind: type[Kind]) -> list[Kind]:
     """Return the events of this type from first to last."""
-    start, end = context.positions[first], context.positions[last]
-    return [event for event in context.training[start : end + 1] if isinstance(event, kind)]
+    positions, events = context.of_kind(kind)
+    start = bisect_left(positions, context.positions[first])
+    return events[start : bisect_right(positions, context.positions[last])]
 
 
-def within(loop: Loop, context: CheckContext, kind: type[Kind]) -> list[Kind]:
+def within(loop: Loop, context: CheckContext, kind: type[Kind]) -> Sequence[Kind]:
     """Return the events of this type in a loop, in order."""
-    return [event for event in context.in_loops.get(loop, ()) if isinstance(event, kind)]
+    return context.in_loop(loop, kind)
 
 
 def is_certain(event: TrainingEvent, loop: Loop) -> bool:

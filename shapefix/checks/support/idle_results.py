@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import libcst as cst
 
@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.domains.operations import Discarded
 from shapefix.domains.passed_on import MOVES, PassedOn
-from shapefix.interpreter.modules import children, dotted_name, nodes
+from shapefix.interpreter.modules import Module, children, dotted_name, nodes
 from shapefix.interpreter.values import FunctionValue
 
 _TIMERS = frozenset(
@@ -34,7 +34,7 @@ _EXPANSIONS = frozenset({"expand", "expand_as", "broadcast_to"})
 def is_idle(event: Discarded, context: CheckContext) -> bool:
     """Whether the program computes the same with the result as without it, or only measures its time."""
     around = enclosing(event.place.module, event.place.node)
-    if is_measured(around):
+    if is_measured(event.place.module, around):
         return True
     if event.name and _is_moved_index(event, around):
         return True
@@ -48,32 +48,49 @@ def is_idle(event: Discarded, context: CheckContext) -> bool:
     )
 
 
-def is_measured(around: list[cst.CSTNode]) -> bool:
+def is_measured(module: Module, around: list[cst.CSTNode]) -> bool:
     """Whether clocks are read around the line, or around a loop of expressions with the line."""
     for position in range(len(around) - 1, 0, -1):
         block, statement = around[position - 1], around[position]
         if not isinstance(block, (cst.IndentedBlock, cst.Module)):
             continue
-        at = next(index for index, each in enumerate(block.body) if each is statement)
-        before, after = block.body[:at], block.body[at + 1 :]
-        if _reads_clock(reversed(before)) and _reads_clock(after):
+        measured = module.once(block, _measured)
+        if statement in measured:
             return True
         outer = around[position - 2] if position > 1 else None
-        if not isinstance(outer, (cst.For, cst.While, cst.With)) or not all(map(_is_expression, block.body)):
+        is_compound = isinstance(outer, (cst.For, cst.While, cst.With))
+        if not is_compound or not module.once(block, _is_of_expressions):
             return False
         if isinstance(outer, cst.With) and any(_called(item.item) in _PROFILERS for item in outer.items):
             return True
     return False
 
 
-def _reads_clock(statements: Iterable[cst.CSTNode]) -> bool:
-    """Whether a clock is read in the first of the statements with another purpose than the line."""
+def _measured(block: cst.IndentedBlock | cst.Module) -> frozenset[cst.CSTNode]:
+    """The statements between two reads of a clock, with nothing but expressions around them."""
+    reads: dict[cst.CSTNode, bool] = {each: _reads_clock(each) for each in block.body}
+    return _next_to_clock(block.body, reads) & _next_to_clock(reversed(block.body), reads)
+
+
+def _next_to_clock(
+    statements: Iterable[cst.CSTNode], reads: Mapping[cst.CSTNode, bool]
+) -> frozenset[cst.CSTNode]:
+    """The statements after a read of a clock, with only expressions in between."""
+    found: set[cst.CSTNode] = set()
+    is_after = False
     for statement in statements:
-        if any(isinstance(node, cst.Call) and _called(node) in _TIMERS for node in nodes(statement)):
-            return True
-        if not _is_expression(statement):
-            return False
-    return False
+        if is_after:
+            found.add(statement)
+        is_after = reads[statement] or (is_after and _is_expression(statement))
+    return frozenset(found)
+
+
+def _reads_clock(statement: cst.CSTNode) -> bool:
+    return any(isinstance(node, cst.Call) and _called(node) in _TIMERS for node in nodes(statement))
+
+
+def _is_of_expressions(block: cst.IndentedBlock | cst.Module) -> bool:
+    return all(map(_is_expression, block.body))
 
 
 def _is_expression(statement: cst.CSTNode) -> bool:
@@ -95,13 +112,15 @@ def _is_dead(event: Discarded, around: list[cst.CSTNode]) -> bool:
     if held is None or held.origin is None or not isinstance(_scope(around), cst.FunctionDef):
         return False
     created = held.origin.place.node
-    others = [path for path in _mentions(around, event.name or "") if event.place.node not in path]
-    return bool(others) and all(
-        isinstance(path[-2], cst.AssignTarget)
-        and isinstance(path[-3], cst.Assign)
-        and holds(path[-3].value, created)
-        for path in others
-    )
+    has_others = False
+    for path in _paths([_scope(around)], event.name or ""):
+        if event.place.node in path:
+            continue
+        assign = path[-3] if len(path) > 2 and isinstance(path[-2], cst.AssignTarget) else None
+        if not isinstance(assign, cst.Assign) or not holds(assign.value, created):
+            return False
+        has_others = True
+    return has_others
 
 
 def _is_broadcast_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -12,12 +13,10 @@ from shapefix.checks.registry import Rule
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
-from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.gradients import depends_on
-from shapefix.domains.operations import Discarded, InPlaceWrite
+from shapefix.domains.operations import Discarded
 from shapefix.domains.training import Backward, OptimizerCreated
 from shapefix.interpreter.containers import DictValue, elements
-from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
@@ -34,10 +33,24 @@ def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
         return False
     if any(each.keyword and each.keyword.value == "out" for each in event.call.args):
         return False
-    if _is_display(event) or _loses_nothing(event):
+    if _is_display(event) or _loses_nothing(event) or _is_measured(event, name) or _is_of_a_temporary(event):
         return False
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     return isinstance(receiver, TensorValue) and receiver.certain
+
+
+def _is_measured(event: Discarded, name: str) -> bool:
+    """Whether the operation is called by another name: `fn(x)` in a benchmark calls any function."""
+    called = event.call.func
+    return isinstance(called, cst.Name) and called.value != name
+
+
+def _is_of_a_temporary(event: Discarded) -> bool:
+    """Whether only the line has the tensor, as in `torch.rand(6).reshape(2, 3)`."""
+    start = event.call.func
+    while isinstance(start, cst.Attribute):
+        start = start.value
+    return event.name is None and event.function.startswith("torch.Tensor.") and isinstance(start, cst.Call)
 
 
 def _loses_nothing(event: Discarded) -> bool:
@@ -179,28 +192,53 @@ def _is_display(event: Discarded) -> bool:
     shown = module.once(module.tree, _expressions)
     if event.place.node not in shown:
         return False
-    if any(isinstance(part.value, _SHOWN) for part in shown) or bool(_CELL.search(module.text)):
+    if module.once(module.tree, _is_transcript):
         return True
     return event.name is not None and not _is_read_later(event, event.name.partition(".")[0])
 
 
 def _is_read_later(event: Discarded, name: str) -> bool:
     """Whether code below a line at the top level, or in a function, reads the variable."""
-    path = event.place.module.path_to(event.place.node)
-    after = False
-    for statement in event.place.module.tree.body:
-        above, after = not after, after or any(statement is node for node in path)
-        functions = (node for node in nodes(statement) if isinstance(node, (cst.FunctionDef, cst.Lambda)))
-        for part in functions if above else (statement,):
-            if any(isinstance(node, cst.Name) and node.value == name for node in nodes(part)):
-                return True
-    return False
+    module = event.place.module
+    around = module.path_to(event.place.node)[1]
+    reads = module.once(module.tree, _reads)
+    here = reads.numbers[around]
+    return reads.last.get(name, -1) > here or reads.first_in_function.get(name, here + 1) <= here
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """Top-level statements by number: all, the last with a name, the first with it in a function."""
+
+    numbers: dict[cst.CSTNode, int]
+    last: dict[str, int]
+    first_in_function: dict[str, int]
+
+
+def _reads(tree: cst.Module) -> _Reads:
+    numbers: dict[cst.CSTNode, int] = {}
+    last: dict[str, int] = {}
+    first: dict[str, int] = {}
+    for number, statement in enumerate(tree.body):
+        numbers[statement] = number
+        for node in nodes(statement):
+            if isinstance(node, cst.Name):
+                last[node.value] = number
+            elif isinstance(node, (cst.FunctionDef, cst.Lambda)):
+                for inner in nodes(node):
+                    if isinstance(inner, cst.Name):
+                        first.setdefault(inner.value, number)
+    return _Reads(numbers, last, first)
 
 
 def _expressions(tree: cst.Module) -> frozenset[cst.Expr]:
     """The expression statements at the top level of a file."""
     lines = [line for line in tree.body if isinstance(line, cst.SimpleStatementLine)]
     return frozenset(part for line in lines for part in line.body if isinstance(part, cst.Expr))
+
+
+def _is_transcript(tree: cst.Module) -> bool:
+    return any(isinstance(part.value, _SHOWN) for part in _expressions(tree)) or bool(_CELL.search(tree.code))
 
 
 def assigned(event: Discarded, target: str, context: CheckContext) -> list[Fix]:
@@ -231,26 +269,22 @@ def _is_bound_in_scope(event: Discarded) -> bool:
     if any(param.name.value == name for param in named):
         return True
     row = module.span(event.place.node).row
-    return any(
-        name in target_names(node.target) and module.span(node).row <= row
-        for node in nodes(around)
-        if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr))
-    )
+    return any(module.span(node).row <= row for node in module.once(around, _bindings).get(name, ()))
+
+
+def _bindings(around: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
+    """Return the bindings of each name in a scope, in their order."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    for node in nodes(around):
+        if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr)):
+            for name in target_names(node.target):
+                found.setdefault(name, []).append(node)
+    return found
 
 
 def _fails_without(event: Discarded, context: CheckContext) -> bool:
     """Whether torch later rejects the tensor because it has another dtype, shape or device."""
-    held = event.held
-    if held is None:
-        return False
-    for other in context.events:
-        if isinstance(other, DeviceMismatch):
-            operand = None if other.here is None else other.operands[other.here].tensor
-            if operand is held and not other.undecided:
-                return True
-        elif isinstance(other, OpRejected) and any(given.tensor is held for given in other.operands):
-            return True
-    return False
+    return event.held in context.rejected
 
 
 def _is_written_later(event: Discarded, context: CheckContext) -> bool:
@@ -261,8 +295,7 @@ def _is_written_later(event: Discarded, context: CheckContext) -> bool:
     held = event.held
     if held is None:
         return True
-    later = context.events[context.events.index(event) + 1 :]
-    return any(isinstance(each, InPlaceWrite) and each.tensor.storage is held.storage for each in later)
+    return context.last_writes.get(held.storage, -1) > context.moments[event]
 
 
 def scope(around: list[cst.CSTNode]) -> cst.CSTNode:

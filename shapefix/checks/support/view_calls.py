@@ -8,7 +8,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Edit, Fix
-from shapefix.domains.operations import InPlaceWrite, Viewed
+from shapefix.domains.operations import Viewed
 from shapefix.interpreter.modules import dotted_name
 
 RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
@@ -40,10 +40,7 @@ def _is_written_at_once(event: Viewed) -> bool:
 
 def _is_written_later(event: Viewed, context: CheckContext) -> bool:
     """Whether the code writes into the viewed tensor after the view."""
-    later = context.events[context.events.index(event) + 1 :]
-    return any(
-        isinstance(each, InPlaceWrite) and each.tensor.storage is event.tensor.storage for each in later
-    )
+    return context.last_writes.get(event.tensor.storage, -1) > context.moments[event]
 
 
 def method_name(call: cst.CSTNode) -> cst.Name | None:

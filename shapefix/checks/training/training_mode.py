@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.device_placement import is_local
-from shapefix.checks.support.event_order import between, ends_early, goes_over_data, is_followed, within
+from shapefix.checks.support.event_order import (
+    after,
+    between,
+    ends_early,
+    goes_over_data,
+    is_followed,
+    within,
+)
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import end_of_line
 from shapefix.checks.support.syntax import enclosing_class, enclosing_function, holds
@@ -204,13 +212,12 @@ def _may_train_later(event: ForwardCalled, loop: Loop, context: CheckContext) ->
 
     Nothing is known of what comes after a function that no code of the project calls.
     """
-    later = context.training[context.positions[event] + 1 :]
     outer = [each.loop for each in event.loops if each.loop is not loop]
-    around = [each for one in outer for each in context.in_loops.get(one, ())]
-    for each in (*later, *around):
-        if isinstance(each, ModeSwitched) and each.module in event.modules and each.training is not False:
+    around = [each for one in outer for each in within(one, context, ModeSwitched)]
+    for each in chain(after(event, context, ModeSwitched), around):
+        if each.module in event.modules and each.training is not False:
             return False
-    if any(isinstance(each, Backward) for each in (*later, *around)):
+    if any(after(event, context, Backward)) or any(within(one, context, Backward) for one in outer):
         return True
     return not event.calls and enclosing_function(event.place) is not None
 

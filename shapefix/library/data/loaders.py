@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from shapefix.domains.batches import Batches, BatchesDrawn, Collated
+from shapefix.domains.batches import Batches, BatchesDrawn, Collated, EpochRepeated
 from shapefix.domains.devices import CPU, placed
 from shapefix.domains.lost_values import note_dataset
 from shapefix.domains.raggedness import differs, may_differ
@@ -67,6 +67,9 @@ declare(f"{_DATA}.dataset.Dataset", DATASET)
 for _kind in (TENSORS, SUBSET, CONCATENATED):
     declare(_kind, DATASET)
 declare(LOADER, "builtins.object")
+DISTRIBUTED_SAMPLERS = (f"{_DATA}.distributed.DistributedSampler", f"{_DATA}.DistributedSampler")
+for _kind in DISTRIBUTED_SAMPLERS:
+    declare(_kind, "builtins.object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +244,31 @@ def initialize_loader(call: Call) -> Value:
     return NONE
 
 
+def _note_epochs(call: Call, loader: LibraryObject) -> None:
+    """Report a sampler of several processes with the same order in each pass of a loop around."""
+    sampler = loader.fields.get("sampler")
+    loops = [loop for frame in call.ev.frames for loop in frame.loops]
+    if (
+        not loops
+        or not isinstance(sampler, LibraryObject)
+        or sampler.place is None
+        or Sent in facts_of(loader)
+    ):
+        return
+    shuffles = sampler.arguments.get("shuffle", Constant(True))
+    if "seed" in sampler.arguments:
+        return
+    if sampler.kind in DISTRIBUTED_SAMPLERS and isinstance(shuffles, Constant) and shuffles.value is True:
+        call.ev.emit(EpochRepeated(call.place, call.ev.calls, sampler.place, loops[-1]))
+
+
 @method(LOADER, "__iter__")
 def batches(call: Call) -> Value:
     loader = call.receiver
     note_step(call.ev, StepKind.LOADER, call.place.node)
     if isinstance(loader, LibraryObject) and loader.place is not None:
         call.ev.emit(BatchesDrawn(call.place, call.ev.calls, loader.place.node))
+        _note_epochs(call, loader)
     first = takes_first(call.place)
     made = _batch(call, loader, first) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and Sent in facts_of(loader):

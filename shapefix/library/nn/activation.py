@@ -132,7 +132,7 @@ def _contiguous(call: Call, tensor: TensorValue | None, op: Op) -> TensorValue:
 @functional("glu")
 def glu(call: Call, given: BoundArguments) -> Value:
     tensor, dim = given.tensor("input"), given.number("dim")
-    if tensor is None or tensor.layout is None or dim is None:
+    if tensor is None or tensor.layout is None or not tensor.layout.rank or dim is None:
         return result(call, tensor, None, Op.GLU)
     at = wrap_dim(dim, tensor.layout.rank)
     half = floor_divide(tensor.layout.sizes[at], 2)

@@ -93,7 +93,7 @@ def _freeze(ev: Evaluator, loop: Loop) -> None:
     if not isinstance(node, cst.For) or not isinstance(given, ListValue):
         return
     item = given.element
-    if isinstance(item, TupleValue):
+    if isinstance(item, TupleValue) and item.items:
         item = item.items[-1]
     call = node.iter
     is_plain = isinstance(call, cst.Call) and not call.args

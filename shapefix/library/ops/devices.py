@@ -215,10 +215,13 @@ def meet(
     ev = call.ev
     forward = any(is_forward(ev, frame.function, frame.receiver) for frame in ev.frames) if local else False
     meant: Device | None = None
+    fitting: list[Device] = []
     for here in (*local, *([None] if weights is not None and weights.kind is DeviceKind.CPU else ())):
         cpu = weights if here is None else operands[here].tensor.device
         if cpu is None or (meant is not None and (here is None or not _is_of_module(cpu))):
             # Each tensor that a module creates without a device is an error; for others one report is enough.
+            continue
+        if any(cpu is each for each in fitting):
             continue
         for there in (*range(len(operands)), None):
             if there == here:
@@ -249,6 +252,8 @@ def meet(
             )
             meant = meant or other
             break
+        else:
+            fitting.append(cpu)
     return meant
 
 

@@ -73,7 +73,8 @@ def _exact(
 
 @function("operator.matmul")
 def matmul_operator(call: Call) -> Value:
-    left, right = (as_tensor(value) for value in call.arguments.positional)
+    operands = [as_tensor(value) for value in call.arguments.positional]
+    left, right = operands if len(operands) == 2 else (None, None)
     if left is None or right is None:
         return TensorValue()
     try:

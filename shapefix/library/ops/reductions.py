@@ -84,7 +84,7 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
     given = arguments_of(call)
     for other in (given.value("dim"), given.value("other")):
-        if isinstance(other, TensorValue):
+        if isinstance(other, TensorValue) and name in ("max", "min"):
             return result_of(call, [tensor, other], Op(name))
     if name in ("max", "min") and _may_be_tensor(given.value("dim")) and "dim" not in call.arguments.keywords:
         return Unknown()

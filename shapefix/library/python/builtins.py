@@ -101,7 +101,7 @@ def range_(call: Call) -> Value:
     node = call.place.node
     for value, argument in zip(given, node.args if isinstance(node, cst.Call) else (), strict=False):
         note_integer(call.ev, value, argument.value, node, "range")
-    if given and all(isinstance(v, Constant) and isinstance(v.value, int) for v in given):
+    if 0 < len(given) <= 3 and all(isinstance(v, Constant) and isinstance(v.value, int) for v in given):
         bounds = [v.value for v in given if isinstance(v, Constant)]
         if len(bounds) < 3 or bounds[2] != 0:
             numbers = range(*bounds)
@@ -123,7 +123,7 @@ def _count(given: list[Value]) -> Size | None:
     if len(bounds) == 1:
         return bounds[0]
     numbers = [size.value for size in bounds if size is not None and size.value is not None]
-    if len(numbers) == len(bounds) and numbers[2:] != [0]:
+    if 0 < len(bounds) <= 3 and len(numbers) == len(bounds) and numbers[2:] != [0]:
         return Size.of(range_length(range(*numbers)))
     start, stop = bounds if len(bounds) == 2 else (None, None)
     return stop - start if start is not None and stop is not None else None

@@ -109,16 +109,17 @@ def _made(call: Call, part: Part, classes: Value) -> Value:
 @method(STAGE, "forward")
 def forward_of_stage(call: Call) -> Value:
     """Height and width after the first strided convolution."""
-    return call_value(call.ev, fields_of(call.receiver)["_first"], call.arguments, call.place.node)
+    first = fields_of(call.receiver).get("_first", Unknown())
+    return call_value(call.ev, first, call.arguments, call.place.node)
 
 
 @method(BODY, "forward")
 def forward_of_body(call: Call) -> Value:
     """Images of so many channels, with unknown height and width."""
     tensor, fields = as_tensor(call.value(0)), fields_of(call.receiver)
-    outer, dim = fields["out_channels"], fields["dim"]
-    assert isinstance(outer, Constant)
-    assert isinstance(dim, Constant)
+    outer, dim = fields.get("out_channels"), fields.get("dim")
+    if not isinstance(outer, Constant) or not isinstance(dim, Constant):
+        return TensorValue()
     if tensor is None or tensor.layout is None or tensor.layout.rank != 4:
         return TensorValue()
     sizes = [tensor.layout.sizes[0], Size.symbol("height"), Size.symbol("width")]
@@ -128,7 +129,7 @@ def forward_of_body(call: Call) -> Value:
 
 @method(PERMUTE, "forward")
 def forward_of_permute(call: Call) -> Value:
-    given = [call.value(0) or Unknown(), fields_of(call.receiver)["dims"]]
+    given = [call.value(0) or Unknown(), fields_of(call.receiver).get("dims", Unknown())]
     return call_library(call.ev, "torch.permute", Arguments(given), call.place.node)
 
 

@@ -1,0 +1,24 @@
+"""The end of an analysis for lack of time, memory or steps."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+LAST_STEP = 600_000
+"""Steps after which a run ends: far more than the allowance for following calls and unrolling loops."""
+
+
+class Resource(Enum):
+    """Exhausted resource, in the words of the report."""
+
+    TIME = "time"
+    MEMORY = "memory"
+    STEPS = "steps"
+
+
+class OutOfBudget(BaseException):
+    """The analysis of a file takes too much; not an Exception: no handler on the way may swallow it."""
+
+    def __init__(self, resource: Resource) -> None:
+        super().__init__(f"out of {resource.value}")
+        self.resource = resource
