@@ -57,7 +57,7 @@ def _is_failure(node: cst.CSTNode) -> bool:
 
 
 def has_alternative(node: Try) -> bool:
-    """Check for a body of one line whose handlers all return, or assign the same variable, another way."""
+    """Check for a body of one line and handlers with another way to return or assign the same."""
     body = node.body.body
     line = body[0] if len(body) == 1 else None
     step = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None

@@ -373,6 +373,17 @@ nn.Embedding(9, 4)(torch.Tensor(values))
         "torch.Tensor(values)",
         "torch.FloatTensor(values)",
     ),
+    "a method added to a Sequential": Pair(
+        "SF506",
+        """
+net = nn.Sequential()
+net.add(nn.Conv2d(3, 16, 1))
+net.add_module("last", nn.Conv2d(16, 4, 1))
+net(torch.ones(1, 3, 8, 8))
+""",
+        "net.add(nn.Conv2d(3, 16, 1))\n",
+        "",
+    ),
 }
 
 

@@ -122,6 +122,13 @@ def _assign_layer(ev: Evaluator, owner: Value, name: str, value: Value, node: cs
     ev.journal.write(fields, "_names", TupleValue(labels))
 
 
+@hooks.read_unknown
+def _forget_layers(ev: Evaluator, owner: Value, name: str) -> None:
+    """Forget the layers of a Sequential with a method of the code, such as `add`."""
+    if isinstance(owner, LibraryObject) and _is_sequential(owner) and "_modules" in owner.fields:
+        ev.journal.write(owner.fields, "_modules", ListValue(None))
+
+
 def _is_sequential(owner: Value) -> bool:
     if isinstance(owner, LibraryObject):
         return owner.kind == SEQUENTIAL
@@ -256,8 +263,11 @@ def grow(call: Call) -> Value:
         children = None if more is None else ListValue((*held.items, *more))
     if children is None:
         new = each(call.ev, iterate(call.ev, added, call.place.node)) if name == "extend" else added
-        known = held.items or held.element is not None
-        children = ListValue(None, join(each(call.ev, held), new) if known else new)
+        if held.items is None and held.element is None:
+            # Nothing is known of the layers before it.
+            children = ListValue(None)
+        else:
+            children = ListValue(None, join(each(call.ev, held), new) if held.items != () else new)
     inner = fields.get("_modules")
     if isinstance(inner, ListValue) and isinstance(children, ListValue):
         # Keep the same list object, so that a loop that fills it sees the items of its iterations.

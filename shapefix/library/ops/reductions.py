@@ -105,7 +105,7 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
 
 
 def _may_be_tensor(value: Value) -> bool:
-    """Check for an argument of `torch.max(x, y)` that may be a dimension or another tensor."""
+    """Check for an unknown second argument of `torch.max`: a dimension or another tensor."""
     if isinstance(value, Reference):
         return True
     if not isinstance(value, Unknown) or value.has_size:
