@@ -1,4 +1,4 @@
-"""Classes that Lightning rejects, or never trains, when a Trainer fits them."""
+"""Faults in methods of LightningModules, for a Trainer to reject or to skip."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapefix.interpreter.values import ClassValue
 
 
 class StepFault(Enum):
-    """What is wrong with a method of a LightningModule."""
+    """Kind of a fault in a method of a LightningModule."""
 
     HOOK = "hook"
     INDEX = "index"

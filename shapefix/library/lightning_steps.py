@@ -27,7 +27,7 @@ _SETTING = "automatic_optimization"
 
 @hooks.define_class
 def note_steps(ev: Evaluator, cls: ClassValue) -> None:
-    """Emit an event for each method that Lightning rejects, or that trains nothing."""
+    """Emit an event for each rejected method, and for a step without a loss."""
     if not is_closed(cls) or not any(derives(base, LIGHTNING_MODULE) for base in outside_bases(cls)):
         return
     is_manual = any(_SETTING in base.module.text for base in lineage(cls) if isinstance(base, ClassValue))
@@ -88,7 +88,7 @@ def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | Non
 
 
 def _collecting(step: cst.FunctionDef) -> Iterator[cst.Call]:
-    """Yield the calls that append the returned loss to an attribute: `self.losses.append(loss)`."""
+    """Yield the calls to append the returned loss to an attribute: `self.losses.append(loss)`."""
     inside = list(_own(step.body))
     returned = {name for each in inside if isinstance(each, cst.Return) for name in _loss_of(each.value)}
     assigned = [

@@ -1,4 +1,4 @@
-"""SF412: a LightningModule with a step or hook that Lightning rejects, or that trains nothing."""
+"""SF412: a LightningModule with a removed hook, or a training step without a loss."""
 
 from __future__ import annotations
 
