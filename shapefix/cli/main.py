@@ -228,6 +228,55 @@ def probe(**given: Any) -> int:
     return probe(ProbeOptions(script=script, arguments=arguments, **given))
 
 
+@cli.command(short_help="Explain the error in a log, and name its cause.")
+@click.argument("log", type=click.Path(), default="-", required=False, metavar="[LOG]")
+@click.option("--apply", is_flag=True, help="Write the fix of the cause to the file.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --apply, write an unsafe fix, too.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@click.option("--isolated", is_flag=True, help="Ignore all configuration files.")
+@click.option("--verbose", "-v", is_flag=True, help="Show every step of the evidence.")
+@transformers_option
+@color_option
+def diagnose(**given: Any) -> int:
+    """Explain the last Python error in LOG, name its cause in your files, and show the repair.
+
+    LOG is the output of a run: a file, or - for standard input (the default). Files of the traceback are
+    looked up here, or by the end of their path below the current folder. Nothing is run or imported.
+
+    Exit codes: 0 if the cause is named, 1 if the error is only explained, 2 without an error in the input.
+    """
+    from shapefix.cli.diagnose import DiagnoseRequest, diagnose
+    from shapefix.engine.settings import CheckOptions
+
+    names = ("isolated", "transformers_version", "verbose")
+    options = CheckOptions(**{name: given.pop(name) for name in names})
+    return diagnose(DiagnoseRequest(options=options, **given))
+
+
+@cli.command(
+    "run",
+    short_help="Run a command, and diagnose its error if it fails.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@color_option
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
+def run_(color: str, command: tuple[str, ...]) -> int:
+    """Run COMMAND, such as `python train.py`, and diagnose its error if it fails.
+
+    The command keeps its terminal, signals and exit code. If it fails with a Python traceback, the diagnosis
+    of `shapefix diagnose` follows on standard error.
+    """
+    from shapefix.cli.run import run_command
+
+    return run_command(command, color)
+
+
 @cli.command(short_help="Explain a rule.")
 @click.argument("rule")
 @click.option("--examples", is_flag=True, help="Show more examples: what is reported, and what is not.")

@@ -75,7 +75,7 @@ class Collated(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BatchesDrawn(Event):
-    """Iteration over a loader, by the code or by a trainer; loader is the call that created it."""
+    """Iteration over a loader, by the code or by a trainer; loader is the call of its constructor."""
 
     loader: cst.CSTNode
 

@@ -1,4 +1,4 @@
-"""Faults in methods of LightningModules, for a Trainer to reject or to skip."""
+"""Faults of LightningModules in `Trainer.fit`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ import libcst as cst
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.values import ClassValue
 
+HOOKS = {
+    f"{stage}_epoch_end": f"on_{name}_epoch_end"
+    for stage, name in (("training", "train"), ("validation", "validation"), ("test", "test"))
+}
+"""Hooks that Lightning 2.0 rejects, with those of newer versions."""
+
 
 class StepFault(Enum):
-    """Kind of a fault in a method of a LightningModule."""
+    """Fault of a method of a LightningModule."""
 
     HOOK = "hook"
     INDEX = "index"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from shapefix.diagnostics import (
     Applicability,
     Diagnostic,
     Edit,
+    Evidence,
     Failure,
     Fix,
     Role,
@@ -258,10 +260,12 @@ class DisplayPaths:
         spans = (finding.span, *(step.span for step in finding.evidence))
         if not self._names and not any(is_notebook(span.path) for span in spans):
             return finding
+        notebook = self._notebook(finding.span.path) if is_notebook(finding.span.path) else None
         return replace(
             finding,
+            message=_with_cells(finding.message, notebook),
             span=self._span(finding.span),
-            evidence=tuple(replace(step, span=self._span(step.span)) for step in finding.evidence),
+            evidence=tuple(self._step(step) for step in finding.evidence),
             follows=finding.follows and replace(finding.follows, span=self._span(finding.follows.span)),
             fixes=tuple(
                 replace(fix, edits=tuple(Edit(self._span(edit.span), edit.content) for edit in fix.edits))
@@ -292,7 +296,27 @@ class DisplayPaths:
         name = name if cell is None else cell[0]
         return self._real.get(name, name)
 
+    def _step(self, step: Evidence) -> Evidence:
+        notebook = self._notebook(step.span.path) if is_notebook(step.span.path) else None
+        message, label = _with_cells(step.message, notebook), _with_cells(step.label, notebook)
+        return replace(step, span=self._span(step.span), message=message, label=label)
+
     def _span(self, span: Span) -> Span:
         path, row = self.place(span.path, span.row)
         assert row is not None
         return replace(span, path=path, row=row, end_row=span.end_row - span.row + row)
+
+
+_LINE = re.compile(r"(?<=\bline )\d+")
+
+
+def _with_cells(text: str, notebook: NotebookText | None) -> str:
+    """Name the cells of the lines in the message of a finding: `line 78` becomes `line 3 of cell 5`."""
+    if notebook is None:
+        return text
+
+    def named(found: re.Match[str]) -> str:
+        cell, row = notebook.place(int(found[0]))
+        return f"{row} of cell {cell}"
+
+    return _LINE.sub(named, text)

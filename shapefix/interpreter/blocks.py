@@ -11,7 +11,12 @@ from shapefix.interpreter.calls import Arguments, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
-from shapefix.interpreter.expected_errors import expects_raise, fails_without_exception, only_prints
+from shapefix.interpreter.expected_errors import (
+    expects_raise,
+    fails_without_exception,
+    has_alternative,
+    only_prints,
+)
 from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
@@ -89,7 +94,9 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
     named = frozenset(name for names in caught for name in names or ())
     is_refusal = not named.isdisjoint(_REFUSALS)
     is_caught = is_refusal or None in caught or not named.isdisjoint(_ANY)
-    expected = (is_refusal and _is_one_line(node.body)) or (is_caught and fails_without_exception(node))
+    expected = (is_refusal and _is_one_line(node.body)) or (
+        is_caught and (fails_without_exception(node) or has_alternative(node))
+    )
     # An expected error is not reported; a handler that swallows it may be.
     reported = ev.events
     if expected:

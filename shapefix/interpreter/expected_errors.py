@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.names import peek
 from shapefix.interpreter.values import FunctionValue, Reference
 
@@ -54,6 +54,25 @@ def _is_failure(node: cst.CSTNode) -> bool:
         return isinstance(last.test, cst.Name) and last.test.value == "False"
     called = last.value if isinstance(last, cst.Expr) else None
     return isinstance(called, cst.Call) and dotted_name(called.func) in _FAIL
+
+
+def has_alternative(node: Try) -> bool:
+    """Check for a body of one line whose handlers all return, or assign the same variable, another way."""
+    body = node.body.body
+    line = body[0] if len(body) == 1 else None
+    step = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    return bool(node.handlers) and all(_is_alternative(step, handler.body) for handler in node.handlers)
+
+
+def _is_alternative(step: cst.BaseSmallStatement | None, block: cst.BaseSuite) -> bool:
+    last = block.body[-1]
+    other = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    if isinstance(step, cst.Return):
+        return isinstance(other, cst.Return) and isinstance(other.value, cst.Call)
+    if not isinstance(step, cst.Assign) or not isinstance(other, cst.Assign):
+        return False
+    bound = [{name for each in one.targets for name in target_names(each.target)} for one in (step, other)]
+    return bool(bound[0]) and bound[0] == bound[1] and isinstance(other.value, cst.Call)
 
 
 def only_prints(node: Try) -> bool:

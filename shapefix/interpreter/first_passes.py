@@ -61,7 +61,7 @@ def _literal(node: cst.BaseExpression | None) -> int | None:
 
 
 def loop_decided(ev: Evaluator, test: cst.BaseExpression) -> tuple[Loop, bool] | None:
-    """Innermost loop whose counter decides a test in the first pass, and the test's value there."""
+    """Innermost loop with a counter deciding a test in the first pass, and the value of the test there."""
     for loop in reversed(ev.frame.loops):
         if loop.first:
             known = _truth(ev, test, loop.first)
@@ -71,7 +71,7 @@ def loop_decided(ev: Evaluator, test: cst.BaseExpression) -> tuple[Loop, bool] |
 
 
 def forget_first_pass(ev: Evaluator, loop: Loop, test: cst.BaseExpression) -> None:
-    """Forget all values at a test for later passes of the loop that depend on the pass before."""
+    """Forget all values at a test for later passes of the loop, if they depend on the pass before."""
     stale = _stale(ev, loop, test)
     for name in stale:
         if name.endswith(ITEMS):

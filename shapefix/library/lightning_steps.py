@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.domains.lightning_steps import LightningStepFound, StepFault
+from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, lineage, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
@@ -16,18 +16,13 @@ from shapefix.library.lightning import LIGHTNING_MODULE
 from shapefix.library.registry import derives
 from shapefix.library.removed_arguments import is_at_least
 
-HOOKS = {
-    f"{stage}_epoch_end": f"on_{name}_epoch_end"
-    for stage, name in (("training", "train"), ("validation", "validation"), ("test", "test"))
-}
-"""Hooks that Lightning 2.0 rejects, with those of newer versions."""
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "LBFGS"})
 _SETTING = "automatic_optimization"
 
 
 @hooks.define_class
 def note_steps(ev: Evaluator, cls: ClassValue) -> None:
-    """Emit an event for each rejected method, and for a step without a loss."""
+    """Emit an event for each faulty step or hook of a LightningModule."""
     if not is_closed(cls) or not any(derives(base, LIGHTNING_MODULE) for base in outside_bases(cls)):
         return
     is_manual = any(_SETTING in base.module.text for base in lineage(cls) if isinstance(base, ClassValue))

@@ -14,6 +14,9 @@ _NUMBERED = re.compile(r"\b(line|[\w./\\-]+\.py:) ?\d+")
 """Places in a message: copies of a mistake are at other ones."""
 _CODE = re.compile(r"`[^`]*`")
 _CODE_OR_NUMBER = re.compile(r"`[^`]*`|\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+")
+_MANY = 5
+"""Sizes in a message: so many equal ones are no coincidence."""
 _DTYPE = re.compile(r"\b[a-z]+\d+\[")
 """The dtype of a tensor, if the message shows it: `f32[3, 8]`."""
 _IGNORED = re.compile(r"""("[^"]*"|'[^']*')|\s*#.*""")
@@ -108,11 +111,14 @@ def _written(finding: Diagnostic, lines: Callable[[str], Sequence[str]]) -> Iter
         yield ("repeated", *rule, finding.span.path, _outer_block(text, finding.span.row), message, pattern)
         if finding.code >= _WITHOUT_SIZES:
             yield ("renamed", *rule, _without_code(finding), pattern)
+    without_code = _without_code(finding)
+    if len(_NUMBER.findall(without_code)) >= _MANY:
+        yield ("sizes", *rule, without_code)
     made = [step.span for step in finding.evidence if step.role in (Role.HISTORY, Role.PRODUCER)]
     if len(made) == 1 and finding.error is not None:
         origin = lines(made[0].path)
         if len(origin) >= made[0].row:
-            yield ("rejected", *rule, _without_code(finding), origin[made[0].row - 1].strip())
+            yield ("rejected", *rule, without_code, origin[made[0].row - 1].strip())
 
 
 def _adjacent(ordered: Sequence[Diagnostic]) -> list[int]:

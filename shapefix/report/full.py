@@ -100,9 +100,13 @@ def _notes(
     if entry.alike:
         number = len(entry.alike)
         yield f"and {number} more place{'s' if number > 1 else ''}", "note", _places(entry, view)
+    by_code: dict[str, list[Diagnostic]] = {}
     for each in entry.consequences:
-        at = short_place(each.span, finding.span, view)
-        yield f"also {each.code} at {at}", each.severity.value, f"{each.name}: {each.message}"
+        by_code.setdefault(each.code, []).append(each)
+    for first, *others in by_code.values():
+        at = short_place(first.span, finding.span, view)
+        more = f", and {len(others)} more place{'s' if len(others) > 1 else ''}" if others else ""
+        yield f"also {first.code} at {at}{more}", first.severity.value, f"{first.name}: {first.message}"
     if finding.code in pages_by_code():
         steps = sum(step.role is not Role.CALL for step in finding.evidence)
         hides = steps > MOST_LABELS and not view.verbose

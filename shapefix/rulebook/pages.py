@@ -71,11 +71,16 @@ class Page:
 @cache
 def pages() -> tuple[Page, ...]:
     """Every page, in the order of the codes. Raises MissingPages and InvalidPage."""
-    folder = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
+    folder = rules_folder()
     found = tuple(_page(path) for path in sorted(folder.glob("SF*.md")))
     if not found:
         raise MissingPages(f"the rule pages are missing from {folder}; install shapefix again")
     return found
+
+
+def rules_folder() -> Path:
+    """Return the folder of the rule pages, in the wheel or in the checkout."""
+    return _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Find out whether code that constructs objects of a class may move them to a GPU."""
+"""Find out whether the code around a constructor call may move the object to a GPU."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _is_taken(node: ast.AST, name: str, parents: dict[ast.AST, ast.AST]) -> bool
 
 
 def _variable(call: ast.Call, parents: dict[ast.AST, ast.AST]) -> str | None:
-    """Return the variable that holds the constructed object; None if it goes elsewhere."""
+    """Return the variable of the constructed object; None if it goes elsewhere."""
     node: ast.AST = call
     around = parents.get(node)
     while isinstance(around, ast.Attribute) and around.attr in _RETURNING:

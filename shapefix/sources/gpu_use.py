@@ -184,7 +184,7 @@ class GpuUse:
         return next((each for each in (*related, *sorted(importing)) if self._uses_gpu(each)), None)
 
     def mover(self, path: str, text: str, name: str) -> str | None:
-        """Return a file that may move objects of a class to a GPU; None if no file with objects does.
+        """Return a file with a possible move of objects of a class to a GPU; None without one.
 
         path and text are those of the file with the class. The file itself is the result, too, if no file
         constructs one: a class may be there for other projects.
@@ -202,7 +202,7 @@ class GpuUse:
         return path if all(moved is None for moved in moves.values()) else None
 
     def _user_of(self, moving: list[str]) -> str | None:
-        """Return one of these files with a use of a GPU, or one that imports it or is imported by it."""
+        """Return one of these files with a use of a GPU, or a neighbor of it by import."""
         importing = distances(self._project, moving, self._imports())
         found = next((each for each in (*moving, *sorted(importing)) if self._uses_gpu(each)), None)
         if found is not None:

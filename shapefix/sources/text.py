@@ -251,7 +251,7 @@ def line_starts(text: str) -> list[int]:
 
 
 def rows_of(text: str) -> list[str]:
-    """Split a text into its rows with their ends; a text that ends with a row end has no empty last row."""
+    """Split a text into its rows with their ends, without an empty last row."""
     starts = [*line_starts(text), len(text)]
     return [text[start:end] for start, end in pairwise(starts) if start < end]
 

@@ -44,7 +44,7 @@ def is_complex(dtype: str) -> bool:
 
 
 def can_require_grad(dtype: str) -> bool:
-    """Check for a dtype whose tensors can require gradients."""
+    """Check for a floating or complex dtype: tensors of others cannot require gradients."""
     return is_floating(dtype) or is_complex(dtype)
 
 

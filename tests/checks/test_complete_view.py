@@ -339,6 +339,40 @@ Body()(torch.rand(2, 3, 8, 8))
         "        torch.set_grad_enabled(False)",
         "        print(3)",
     ),
+    "a handler has another way": Pair(
+        "SF507",
+        """
+def flat(x):
+    try:
+        y = torch.ones(3, 4).view(5)
+    except Exception:
+        y = torch.ones(3, 4).view(-1)
+    return y
+""",
+        "        y = torch.ones(3, 4).view(-1)",
+        "        raise",
+    ),
+    "the other tensor of a maximum is unknown": Pair(
+        "SF406",
+        """
+from elsewhere import other
+
+def widest(x):
+    return nn.Linear(4, 4)(torch.max(torch.ones(2, 4), other))
+""",
+        "torch.ones(2, 4), other",
+        "torch.ones(2, 4), dim=1",
+    ),
+    "a tensor of an unknown value keeps its dtype": Pair(
+        "SF512",
+        """
+from elsewhere import values
+
+nn.Embedding(9, 4)(torch.Tensor(values))
+""",
+        "torch.Tensor(values)",
+        "torch.FloatTensor(values)",
+    ),
 }
 
 

@@ -16,6 +16,7 @@ MISFITS = {
     "nn.LSTMCell(16, 8)(x, (torch.zeros(4, 9), torch.zeros(4, 8)))": "a hidden state of last size 8",
     "nn.GRUCell(16, 8)(x, torch.zeros(3, 8))": "the batch size of `x` is 4",
     "nn.GRU(16, 8, 2, batch_first=True)(steps, torch.zeros(1, 4, 8))": "expects size 2 in dimension 0",
+    "nn.GRU(16, 8)(steps, torch.zeros(1, 4, 8))": "is 5, its dimension 1 without `batch_first=True`",
     "nn.GRU(16, 8, batch_first=True)(steps, torch.zeros(1, 5, 8))": "the batch size of `steps` is 4",
     "nn.RNN(16, 8, batch_first=True)(steps, torch.zeros(4, 8))": "a hidden state of 3 dimensions",
     "nn.Unflatten(-1, (3, 5))(x)": "a size of 16 is not 3 * 5 = 15",

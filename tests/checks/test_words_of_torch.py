@@ -25,6 +25,7 @@ CODES = frozenset({"SF503", "SF506", "SF508", "SF510", "SF512"})
         ("F.binary_cross_entropy(torch.rand(8), torch.full((8,), 1))", True),
         ("nn.BCELoss()(torch.rand(8).double(), torch.zeros(8).bool())", True),
         ("x = torch.zeros(2, 1)\nx += torch.ones(2, 3)", False),
+        ("x = torch.tensor(1.0)\nx += torch.ones(1)", False),
         ("nn.Conv2d(3, 8, 3)(torch.rand(8, 1, 28, 28))", True),
         ("nn.Conv1d(3, 8, 3)(torch.rand(1, 28))", False),
         ("nn.ConvTranspose2d(3, 8, 3)(torch.rand(8, 1, 28, 28))", True),

@@ -53,6 +53,18 @@ def test_findings_have_cells_in_every_format(project: Project) -> None:
     assert "2 | y = x.view(-1)" in shapefix("check", "train.ipynb").out
 
 
+def test_lines_in_messages_are_those_of_cells(project: Project) -> None:
+    notebook(
+        project() / "train.ipynb",
+        "import torch\nfrom torch import nn",
+        "# Two classes\nloss = nn.CrossEntropyLoss()",
+        "model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))",
+        "loss(model(torch.rand(3, 4)), torch.zeros(3, dtype=torch.long)).backward()",
+    )
+    (found,) = json.loads(shapefix("check", "--output-format", "json").out)
+    assert "`CrossEntropyLoss` (line 1 of cell 5) expects scores" in found["message"]
+
+
 def test_fix_changes_the_cell_and_no_other_byte(project: Project) -> None:
     folder = project()
     before = notebook(folder / "train.ipynb", IMPORTS.replace("from model import Net", ""), VIEW)

@@ -94,7 +94,7 @@ def files() -> list[Path]:
         *sorted((ROOT / "shapefix").rglob("*.py")),
         *documents,
         *sorted((ROOT / "shapefix/docs").glob("*.md")),
-        *sorted(ROOT.glob("rules/*.md")),
+        *sorted(ROOT.glob("rules/**/*.md")),
     ]
 
 

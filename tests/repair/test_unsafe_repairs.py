@@ -282,3 +282,46 @@ def _applicable(found: Diagnostic) -> Diagnostic:
     """Turn display fixes with edits into unsafe ones."""
     made = [replace(fix, applicability=Applicability.UNSAFE) if fix.edits else fix for fix in found.fixes]
     return replace(found, fixes=tuple(made))
+
+
+@pytest.mark.parametrize(
+    ("line", "repaired_line"),
+    [
+        ("print(loss.data[0])", "print(loss.item())"),
+        ("total += loss.data[0]", "total += loss.item()"),
+        ("print(loss[0].item())", "print(loss.item())"),
+        ("print(loss.data[0].cpu())", "print(loss.data.cpu())"),
+        ("loss.data[0] += 1", "loss.data[0] += 1"),
+        ("loss.data[0] = 3", "loss.data[0] = 3"),
+    ],
+)
+def test_an_index_of_a_number_that_is_written_or_converted_is_left_out(
+    check: Check, line: str, repaired_line: str
+) -> None:
+    text = "import torch\n\ntotal = 0\nloss = torch.ones(3).mean()\n{}\n"
+    assert repaired(check, text.format(line), "SF507") == text.format(repaired_line)
+    if repaired_line != line:
+        exec(text.format(repaired_line), {})
+
+
+@pytest.mark.parametrize(
+    ("layers", "left"),
+    [
+        ("nn.Linear(4, 3), nn.Softmax(dim=1)", "nn.Linear(4, 3)"),
+        (
+            "\n    nn.Linear(4, 3),  # scores\n    nn.Softmax(dim=1),  # chances\n",
+            "\n    nn.Linear(4, 3),  # scores\n",
+        ),
+        ("\n    nn.Linear(4, 3),\n    nn.Softmax(dim=1)  # chances\n", "\n    nn.Linear(4, 3),\n"),
+        (
+            "\n    nn.Linear(4, 3),  # scores\n    nn.Softmax(dim=1)",
+            "\n    nn.Linear(4, 3),  # scores\n    ",
+        ),
+    ],
+)
+def test_a_removed_layer_takes_its_own_comment_along(check: Check, layers: str, left: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n\nnet = nn.Sequential({})\n"
+        "F.cross_entropy(net(torch.rand(8, 4)), torch.zeros(8).long())\n"
+    )
+    assert repaired(check, text.format(layers), "SF513") == text.format(left)

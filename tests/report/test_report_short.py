@@ -174,6 +174,10 @@ def test_what_follows_from_a_finding_is_a_line_of_it() -> None:
     assert "error[SF501]" in report
     assert " = also SF801 at line 13: swallowed-exception: `except Exception` hides errors\n" in report
     assert " = also SF802 at line 16: saturated-metric: returns `inf`\n" in report
+    again = replace(swallowed, span=elsewhere(15))
+    report = shown(returned, swallowed, again, MISMATCH)
+    assert " = also SF801 at line 13, and 1 more place: swallowed-exception: `except Exc" in report
+    assert report.count("also SF801") == 1
     assert len(folded([returned, swallowed])) == 1
     assert len(folded([returned])) == 1
 
@@ -275,12 +279,23 @@ def test_steps_in_other_files_may_have_other_variables_and_sizes_may_not() -> No
         assert len(folded(found, sources(*files))) == entries
 
 
+def test_the_same_sizes_of_two_tensors_are_the_same_mistake() -> None:
+    message = "`{}` compares f32[16, 8, 4] with f32[16, 1, 8, {}]: both are broadcast"
+    found = [
+        replace(STRIDED, message=message.format(name, size), span=Span(f"{name}.py", 2, 1, 2, 9), evidence=())
+        for name, size in (("a", 4), ("b", 4), ("c", 1))
+    ]
+    files = [Source(f"{name}.py", f"\n{name} = loss({name})\n") for name in "abc"]
+    assert len(folded(found[:2], sources(*files))) == 1
+    assert len(folded(found, sources(*files))) == 2
+
+
 def test_a_tensor_rejected_by_two_layers_is_one_entry() -> None:
     tests = Source("test.py", "x = torch.rand(2, 1, 8, 8)\ny = torch.rand(2, 1, 8, 8).cuda()\n")
 
     def found(path: str, name: str, made: int = 1) -> Diagnostic:
         step = Evidence(Span("test.py", made, 5, made, 9), "created here", Role.PRODUCER)
-        message = f"`{name}` expects 3 channels, but `x` is f32[2, 1, 8, 8]: 1 in dimension 1"
+        message = f"`{name}` expects 3 channels, but `x` has 1"
         return replace(MISMATCH, message=message, span=Span(path, 2, 1, 2, 9), evidence=(step,))
 
     one = found("net.py", "self.conv")

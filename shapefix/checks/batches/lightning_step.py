@@ -1,4 +1,4 @@
-"""SF412: a LightningModule with a removed hook, or a training step without a loss."""
+"""SF412: a step or hook of a LightningModule rejected by Lightning, or without effect on the weights."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
-from shapefix.domains.lightning_steps import LightningStepFound, StepFault
+from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
 from shapefix.interpreter.modules import Place, nodes
-from shapefix.library.lightning_steps import HOOKS
 
 _SEVERAL = "Training with multiple optimizers is only supported with manual optimization"
 

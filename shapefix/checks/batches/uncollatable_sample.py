@@ -93,7 +93,7 @@ def _drawn(event: Collated, context: CheckContext) -> BatchesDrawn | None:
 
 
 def _is_returned(place: Place) -> bool:
-    """Whether a function creates a loader for its callers, who iterate over it."""
+    """Whether a function creates a loader for its callers."""
     function = enclosing_function(place)
     if function is None:
         return False

@@ -199,7 +199,8 @@ def _mistake(event: DeviceMismatch) -> str:
 def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     where = device_code(event.other)
     if event.here is None or event.cpu.of_weights:
-        what = "layer" if event.here is None else "model"
+        is_layer = event.here is None and event.function.startswith("torch.nn.")
+        what = "layer" if is_layer else "model"
         yield Fix(Applicability.DISPLAY, f"move the {what} to {_text(event.other)}, too", ())
         return
     made = event.cpu.place

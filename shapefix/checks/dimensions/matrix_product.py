@@ -9,6 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.layer_settings import has_batch_second
 from shapefix.checks.support.operand_pairs import (
     changed,
     code,
@@ -51,6 +52,8 @@ _LAYERS = frozenset(
         "Transformer",
     )
 )
+_BATCHED = _LAYERS - {"torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder"}
+"""Layers with the option `batch_first` of their own."""
 _FUNCTIONS = frozenset({*_TAKES, *_ADDED, *_OTHERS})
 
 
@@ -97,7 +100,14 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str:
         return f"size {have} of {meant} cannot be broadcast to {want} in dimension {error.dim}"
     if event.layer is not None:
         one, other = subject(event, error.operand), subject(event, error.other)
-        return f"{have} in dimension {error.dim} of {one}, {want} in dimension {error.other_dim} of {other}"
+        note = ""
+        layout = event.operands[0].layout
+        is_batched = event.function in _BATCHED and layout is not None and layout.rank == 3
+        if is_batched and has_batch_second(event.layer) and error.dim == error.other_dim:
+            meaning = {0: "the sequence", 1: "the batch"}.get(error.dim)
+            note = f"; without `batch_first=True`, dimension {error.dim} is {meaning}" if meaning else ""
+        sizes = f"{have} in dimension {error.dim} of {one}"
+        return f"{sizes}, but {want} in dimension {error.other_dim} of {other}{note}"
     if _is_inner(event, error):
         if name == "linear":
             return f"last size {have}, but the weight expects {want}"

@@ -37,9 +37,12 @@ def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
         return
     operand = event.operands[error.operand]
     reason = _reason(event, error)
+    given = shown(operand, context)
+    if given.startswith("["):
+        given = f"{error.have} {given}"
     yield rule.diagnostic(
         event.place.span,
-        f"`{loss_code(event)}` gets {shown(operand, context)}: {reason}",
+        f"`{loss_code(event)}` gets {given}: {reason}",
         error=dtype_error(event, error),
         evidence=[
             *call_trace(event),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
+from shapefix.checks.support.layer_settings import has_batch_second
 from shapefix.checks.support.operands import named, shown
 from shapefix.checks.support.torch_errors import torch_error
 from shapefix.checks.support.wording import abbreviate
@@ -48,7 +49,8 @@ def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckCo
         return f"but this input expects a hidden state of {wanted} dimensions"
     want = context.text(error.want)
     if error.other is not None:
-        return f"but the batch size of {named(event, error.other)} is {want}"
+        note = ", its dimension 1 without `batch_first=True`" if has_batch_second(event.layer) else ""
+        return f"but the batch size of {named(event, error.other)} is {want}{note}"
     layout = event.operands[error.operand].layout
     if layout is not None and error.dim in (-1, layout.rank - 1):
         return f"but `{layer}` expects a hidden state of last size {want}"

@@ -11,6 +11,7 @@ from shapefix.checks.support.evidence import layer_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_size
 from shapefix.tensors.errors import SizeMismatch
 
@@ -104,6 +105,14 @@ def from_end(event: OpRejected, error: SizeMismatch) -> int:
     """Return the dimension of an error, counted from the end if the rank is known."""
     layout = event.operands[error.operand].layout
     return error.dim if error.dim < 0 or layout is None else error.dim - layout.rank
+
+
+def has_batch_second(layer: Value | None) -> bool:
+    """Whether a recurrent layer or an attention was certainly created without `batch_first=True`."""
+    if not isinstance(layer, LibraryObject) or not layer.arguments or layer.kind.endswith("Cell"):
+        return False
+    given = layer.arguments.get("batch_first")
+    return given is None or truth(given) is False
 
 
 def kind_of(layer: Value | None) -> str:

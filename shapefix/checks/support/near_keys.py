@@ -8,7 +8,7 @@ from collections.abc import Iterable
 def near(keyword: str, named: Iterable[str]) -> str | None:
     """Return the name misspelled by a keyword, `labels` for `label`; None if it is ambiguous.
 
-    A leading underscore says that a parameter is unused: `_labels` is no misspelling.
+    A leading underscore says that a parameter is unused: `_labels` is not a misspelling.
     """
     names = {name for name in named if name == keyword or not name.startswith("_")}
     if keyword in names:

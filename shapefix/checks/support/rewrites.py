@@ -129,7 +129,14 @@ def dropped(module: Module, call: cst.Call, argument: cst.Arg) -> Edit:
     """Return the edit to remove an argument other than the first."""
     before = call.args[call.args.index(argument) - 1]
     start, end = module.span(before), module.span(argument)
-    return Edit(start.end().to(end), "")
+    rows = module.text.split("\n")
+    first, rest = rows[end.row - 1][: end.column - 1], rows[end.end_row - 1][end.end_column - 1 :]
+    between = "\n".join(rows[start.end_row - 1 : end.row])[start.end_column - 1 :]
+    kept = between[: len(between) - len(rows[end.row - 1]) + end.column - 1]
+    comment = rest.lstrip(" \t,")
+    if not first.strip() and "#" in kept + comment and comment[:1] in ("", "#", "\r"):
+        return Edit(Span(end.path, end.row, 1, end.end_row + 1, 1), "")
+    return Edit(start.end().to(end), kept if "#" in kept else "")
 
 
 def argument(call: cst.Call, position: int, name: str) -> cst.Arg | None:

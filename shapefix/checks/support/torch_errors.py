@@ -221,6 +221,9 @@ def _of_dimensions(event: OpRejected, error: WrongRank) -> ExpectedError | None:
     words = _RANKS.get((name, error.operand), "")
     if name == "dot" and None not in (ranks := _ranks(event)):
         words = "1D tensors expected, but got {}D and {}D tensors".format(*ranks)
+    if name in _IN_PLACE:
+        shape = _numbers(event.operands[0].layout)
+        words = f"output with shape [{shape}] doesn't match the broadcast shape [...]"
     if name in _CATS:
         words = "Tensors must have same number of dimensions"
     return ExpectedError("RuntimeError", words) if words else None

@@ -110,7 +110,8 @@ def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
     if layer.place is not None:
         kind = layer.kind.rpartition(".")[2]
         is_layer = kind in layer.place.code.partition("(")[0]
-        subject = f"this {kind}" if is_layer else f"a {kind} in it"
+        is_part = layer.kind.startswith("torch.nn.")
+        subject = f"this {kind}" if is_layer else f"a {kind} in it" if is_part else "this model"
         yield Evidence(layer.place.span, f"{subject} {what}")
 
 

@@ -85,7 +85,7 @@ def _is_module(value: Value) -> bool:
 
 @join_values
 def join_modules(left: Value, right: Value, depth: int) -> Value | None:
-    """Join two modules to any of them: code that moves it may move each of them."""
+    """Join two modules to any of them: moving it may move each of them."""
     if any(isinstance(side, (Lost, Parameter, ParameterAttribute)) for side in (left, right)):
         return None
     modules = frozenset(module for side in (left, right) for module in _modules(side))

@@ -160,13 +160,14 @@ def initialize(call: Call) -> Value:
 
 @hooks.set_attribute
 def _refuse_before_init(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
-    """End a constructor that assigns a module without any call of `Module.__init__`: torch raises."""
+    """End a constructor with a module assigned before any call of `Module.__init__`: torch raises."""
     function = ev.frame.function
     if not isinstance(owner, InstanceValue) or not isinstance(function, cst.FunctionDef):
         return
     if function.name.value != "__init__" or owner is not ev.frame.receiver or ModuleDevice in owner.facts:
         return
-    is_plain = set(outside_bases(owner.cls)) <= {MODULE, "builtins.object"} and is_closed(owner.cls)
+    bases = set(outside_bases(owner.cls))
+    is_plain = MODULE in bases <= {MODULE, "builtins.object"} and is_closed(owner.cls)
     is_module = isinstance(value, LibraryObject) and derives(value.kind, MODULE)
     if is_plain and is_module and not ev.frame.module.once(function, _calls_init):
         ev.refused = True

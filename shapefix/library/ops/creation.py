@@ -9,7 +9,7 @@ from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, Shape, Sizes, TupleValue, elements
 from shapefix.interpreter.tensor_values import Device, TensorValue, tensor_row
-from shapefix.interpreter.values import NONE, Constant, Integer, Unknown, Value, as_size
+from shapefix.interpreter.values import NONE, Constant, Integer, Reference, Unknown, Value, as_size
 from shapefix.library.data.rows import note_rows
 from shapefix.library.numpy_arrays import as_array, as_tensor_of
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
@@ -199,6 +199,9 @@ def legacy(call: Call) -> Value:
         # Perhaps a part of a torch.Size, which would be sizes and not numbers.
         return contiguous_result(call, None, Op.CREATION, dtype=dtype)
     note_rows(call, data)
+    if isinstance(data, (Unknown, Reference)) and call.name == "torch.Tensor":
+        # It may be a tensor, whose dtype stays the same.
+        return contiguous_result(call, None, Op.CREATION, dtype=None)
     return contiguous_result(call, nested_sizes(data), Op.CREATION, dtype=dtype)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Value
+from shapefix.interpreter.values import Constant, Reference, Unknown, Value
 from shapefix.library.ops.broadcasts import note_whole_reduction
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
@@ -86,6 +86,8 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
     for other in (given.value("dim"), given.value("other")):
         if isinstance(other, TensorValue):
             return result_of(call, [tensor, other], Op(name))
+    if name in ("max", "min") and _may_be_tensor(given.value("dim")) and "dim" not in call.arguments.keywords:
+        return Unknown()
     if given.is_none("dim") and name in ("max", "min", "median"):
         return as_result(call, Layout((), ()), Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
     if name == "aminmax":
@@ -100,6 +102,15 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
     )
     indices = as_result(call, layout, Op.REDUCTION, dtype="int64", device=tensor.device, is_contiguous=True)
     return TupleValue((values, indices), ("values", "indices"))
+
+
+def _may_be_tensor(value: Value) -> bool:
+    """Check for an argument of `torch.max(x, y)` that may be a dimension or another tensor."""
+    if isinstance(value, Reference):
+        return True
+    if not isinstance(value, Unknown) or value.has_size:
+        return False
+    return not any(word in value.hint.lower() for word in ("dim", "axis"))
 
 
 @operation("softmax", "log_softmax", namespaces=("torch", "torch.nn.functional", "torch.special"))

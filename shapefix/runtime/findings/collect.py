@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from shapefix.diagnosis.explanations import explain_message
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
@@ -108,13 +109,19 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
         return Diagnostic(
             CRASH, failure.type, severity, _full_message(failure).rstrip(".") + when, failure.stack[0],
-            with_failure((*measurements(failure), *swallowed), failure.stack[0]),
+            with_failure((*_meaning(failure), *measurements(failure), *swallowed), failure.stack[0]),
         )  # fmt: skip
     name, severity = rules[explained.code]
     return Diagnostic(
         explained.code, name, severity, explained.message + when, explained.span,
         with_failure((*explained.evidence, *swallowed), explained.span), explained.condition,
     )  # fmt: skip
+
+
+def _meaning(failure: RaisedException) -> tuple[Evidence, ...]:
+    """The meaning of the message of an exception, if an error page has it."""
+    found = explain_message(failure.message)
+    return () if found is None else (Evidence(failure.stack[0], found.what),)
 
 
 def _relevant(observed: Observations) -> Iterator[RaisedException]:

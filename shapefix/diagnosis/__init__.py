@@ -1,0 +1,1 @@
+"""Diagnosis of an error: read it from a log, explain its message, find its cause."""

@@ -1,0 +1,38 @@
+"""Find known messages in a log without a traceback, as a handler prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from shapefix.diagnosis.error_reports import ErrorReport
+from shapefix.diagnosis.explanations import explain_message
+
+_HINTS = ("rror", "ailed", "xception", "arning", "RROR", "AILED", "AIL:")
+"""Parts of lines about failures; the templates of all messages take much longer to compare."""
+_TYPE = re.compile(
+    r"(?:^|\W)(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning))\b:? (?P<message>.+)"
+)
+
+
+class BareMessages:
+    """The last known message of a log."""
+
+    def __init__(self) -> None:
+        self._line = ""
+
+    def watch(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield the lines unchanged, and remember the last one with a known message."""
+        for line in lines:
+            if any(hint in line for hint in _HINTS) and explain_message(line) is not None:
+                self._line = line
+            yield line
+
+    def report(self) -> ErrorReport | None:
+        """Return the last known message as an error without a stack."""
+        if not self._line:
+            return None
+        found = _TYPE.search(self._line)
+        if found is None:
+            return ErrorReport("", self._line.strip())
+        return ErrorReport(found["type"], found["message"].strip())

@@ -1,0 +1,174 @@
+"""Choose the explanation of an error among the findings of a static check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shapefix.diagnosis.error_reports import ErrorReport
+from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.diagnostics import Diagnostic, Role, Severity, Span
+from shapefix.rulebook.pages import Raises, pages_by_code
+
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.]*\w)")
+_SIZES = re.compile(r"(?<=\d)x(?=\d)")
+_QUOTED = re.compile(r"['`\"]([A-Za-z_][\w.]*)['`\"]")
+_LINE = re.compile(r"\b(?:lines?|dimensions?|entry|position|argument|dim) \d+(?:(?:, | and )\d+)*")
+"""Numbers in the text of a finding that are not sizes."""
+
+
+class Confidence(StrEnum):
+    """How sure a cause is."""
+
+    PROVED = "proved"
+    """The check predicts this error at the failing line, with the same numbers and names."""
+    ONLY = "the only explanation found"
+    LIKELY = "most likely"
+
+
+@dataclass(frozen=True)
+class ErrorCause:
+    """A finding as the cause of an error."""
+
+    finding: Diagnostic
+    confidence: Confidence
+
+
+class _At(StrEnum):
+    """The place of a finding, seen from the frames."""
+
+    FAILING = "failing line"
+    PATH = "line of the stack"
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True)
+class _Match:
+    """How well a finding explains an error.
+
+    is_exact is true if the error that the check predicts has these words; agrees if its numbers and names are
+    those of the message, None if there is nothing to compare.
+    """
+
+    finding: Diagnostic
+    at: _At
+    is_exact: bool
+    agrees: bool | None
+    follows_stack: bool
+
+    def proves(self) -> bool:
+        """Check whether the finding predicts this error at this place."""
+        finding = self.finding
+        return (
+            self.at is _At.FAILING
+            and self.agrees is not False
+            and (self.agrees is True or self.is_exact)
+            and self.follows_stack
+            and finding.severity is Severity.ERROR
+            and finding.condition is None
+        )
+
+    def rank(self) -> tuple[object, ...]:
+        """Order matches, the best last."""
+        return (
+            self.proves(),
+            self.agrees is not False,
+            [_At.ELSEWHERE, _At.PATH, _At.FAILING].index(self.at),
+            self.agrees is True,
+            self.is_exact,
+            self.follows_stack,
+            -list(Severity).index(self.finding.severity),
+            self.finding.condition is None,
+            bool(self.finding.fixes),
+        )
+
+
+def causes(
+    report: ErrorReport, frames: Sequence[ProjectFrame], findings: Iterable[Diagnostic]
+) -> tuple[ErrorCause, ...]:
+    """Return the explanations of an error among the findings, the most likely first."""
+    matches = [match for each in findings if (match := _match(report, frames, each)) is not None]
+    if any(match.at is not _At.ELSEWHERE for match in matches):
+        matches = [match for match in matches if match.at is not _At.ELSEWHERE or match.agrees]
+    if any(match.agrees for match in matches):
+        matches = [match for match in matches if match.agrees is not False]
+    matches.sort(key=_Match.rank, reverse=True)
+    distinct: dict[Span, _Match] = {}
+    for match in matches:
+        distinct.setdefault(match.finding.cause.span, match)
+    kept = list(distinct.values())
+    if not kept:
+        return ()
+    is_changed = any(frame.is_changed or frame.is_missing for frame in frames)
+    proving = [match for match in kept if match.proves()]
+    if len(proving) == 1 and not is_changed:
+        confidence = Confidence.PROVED
+    else:
+        confidence = Confidence.ONLY if len(kept) == 1 else Confidence.LIKELY
+    return (
+        ErrorCause(kept[0].finding, confidence),
+        *(ErrorCause(match.finding, Confidence.LIKELY) for match in kept[1:]),
+    )
+
+
+def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnostic) -> _Match | None:
+    """Compare a finding with an error; None if it does not explain it."""
+    page = pages_by_code().get(finding.code)
+    if page is None or finding.is_answer or page.raises in (Raises.NEVER, Raises.HIDDEN):
+        return None
+    message = " ".join(f"{report.name}: {report.message}".split())
+    is_exact = finding.error is not None and _predicts(str(finding.error), message)
+    if not is_exact and not any(part in message for part in page.errors):
+        return None
+    at = _place(frames, finding)
+    agrees = _agrees(report, finding)
+    if at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
+        # This line would have raised, but another one did.
+        return None
+    calls = [step.span for step in finding.calls]
+    follows = all(any(frame.covers(call) for frame in frames) for call in calls)
+    return _Match(finding, at, is_exact, agrees, follows)
+
+
+def _place(frames: Sequence[ProjectFrame], finding: Diagnostic) -> _At:
+    """Return the place of a finding, seen from the frames."""
+    places = [step.span for step in finding.evidence if step.role is Role.FAILURE] or [finding.span]
+    if frames and any(frames[-1].covers(place) for place in places):
+        return _At.FAILING
+    everywhere = [finding.span, *(step.span for step in finding.evidence)]
+    if any(frame.covers(place) for frame in frames for place in everywhere):
+        return _At.PATH
+    return _At.ELSEWHERE
+
+
+def _predicts(error: str, message: str) -> bool:
+    """Whether the predicted exception has these words; `...` in it is for any words."""
+    pattern = r".*?".join(re.escape(part) for part in re.split(r"\.\.\.", error))
+    return re.match(pattern, message) is not None
+
+
+def _agrees(report: ErrorReport, finding: Diagnostic) -> bool | None:
+    """Whether the numbers and names of a finding are those of the message; None if it has none to compare."""
+    stated = _facts(report.message)
+    own = _facts(_LINE.sub("", f"{finding.message} {finding.error or ''}"))
+    numbers, names = _split(stated)
+    own_numbers, own_names = _split(own)
+    if names and names & own_names:
+        return True
+    if len(numbers) >= 2 and len(own_numbers) >= 2:
+        return len(numbers & own_numbers) >= 2
+    if numbers and own_numbers:
+        return True if numbers & own_numbers else None
+    return None
+
+
+def _facts(text: str) -> frozenset[str]:
+    spaced = _SIZES.sub(" x ", text)
+    return frozenset(_NUMBER.findall(spaced)) | frozenset(_QUOTED.findall(text))
+
+
+def _split(facts: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    numbers = frozenset(each for each in facts if each.lstrip("-").isdigit())
+    return numbers, facts - numbers

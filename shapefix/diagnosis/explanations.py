@@ -1,0 +1,74 @@
+"""Explain the message of an exception with the error pages of the rule book."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from shapefix.rulebook.error_pages import ErrorPage, error_pages
+
+_FIELD = re.compile(r"\{(\w+)(:int)?\}")
+
+
+@dataclass(frozen=True)
+class MessageExplanation:
+    """The meaning of a message: a sentence, usual causes, and places to look at.
+
+    fields are the values in the message by name.
+    """
+
+    name: str
+    fields: Mapping[str, str]
+    what: str
+    causes: tuple[str, ...]
+    look: str
+
+
+def explain_message(message: str) -> MessageExplanation | None:
+    """Return the explanation of a message; None if no error page has it."""
+    found = [
+        (weight, page, match) for weight, pattern, page in _patterns() if (match := pattern.search(message))
+    ]
+    if not found:
+        return None
+    _, page, match = max(found, key=lambda each: each[0])
+    fields = {name: value.strip().rstrip(".") for name, value in match.groupdict().items()}
+
+    def filled(text: str) -> str:
+        return _FIELD.sub(lambda field: fields.get(field[1], field[0]), text)
+
+    return MessageExplanation(
+        page.name, fields, filled(page.what), tuple(map(filled, page.causes)), filled(page.look)
+    )
+
+
+def template_pattern(template: str) -> re.Pattern[str]:
+    """Compile a template of a message; whitespace in it matches any whitespace."""
+    parts = _FIELD.split(template)
+    pattern = _literal(parts[0])
+    for number in range(1, len(parts), 3):
+        name, kind, literal = parts[number : number + 3]
+        if kind:
+            value = r"-?\d+"
+        elif not literal and number + 3 == len(parts):
+            value = r".+"
+        else:
+            value = r".+?" if parts[0] or number > 1 else r"\S+?"
+        pattern += f"(?P<{name}>{value}){_literal(literal)}"
+    return re.compile(pattern)
+
+
+def _literal(text: str) -> str:
+    return r"\s+".join(re.escape(word) for word in re.split(r"\s+", text))
+
+
+@cache
+def _patterns() -> tuple[tuple[int, re.Pattern[str], ErrorPage], ...]:
+    """Every template with the length of its fixed text."""
+    return tuple(
+        (len(_FIELD.sub("", template)), template_pattern(template), page)
+        for page in error_pages()
+        for template in (*page.errors, *page.older)
+    )

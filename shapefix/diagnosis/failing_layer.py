@@ -1,0 +1,120 @@
+"""Find the creation of the layer on a failing line, by the numbers of the message."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shapefix.diagnosis.explanations import MessageExplanation
+from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.sources.text import Unreadable, read_source
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The layers for a message.
+
+    wanted is the field with the number of the layer, arrived the one with that of the data.
+    """
+
+    prefixes: tuple[str, ...]
+    wanted: str
+    arrived: str
+
+
+_LINEAR = _Family(("Linear", "LazyLinear"), "in_features", "size")
+_FAMILIES = {
+    "matrix-product": _LINEAR,
+    "conv-channels": _Family(("Conv",), "want", "got"),
+    "norm-channels": _Family(("BatchNorm", "InstanceNorm", "SyncBatchNorm"), "want", "got"),
+    "recurrent-input": _Family(("LSTM", "GRU", "RNN"), "want", "got"),
+}
+
+
+@dataclass(frozen=True)
+class FailingLayer:
+    """A layer of the project: the name in its call, and the row and code of its creation."""
+
+    name: str
+    path: str
+    row: int
+    code: str
+    wanted: str
+    arrived: str
+
+
+def failing_layer(
+    explanation: MessageExplanation | None, frames: Sequence[ProjectFrame]
+) -> FailingLayer | None:
+    """Return the layer on the failing line, if only one fits the message."""
+    family = _FAMILIES.get(explanation.name) if explanation is not None else None
+    if explanation is None or family is None or not frames or frames[-1].is_missing:
+        return None
+    span = frames[-1].span
+    try:
+        text = read_source(span.path).text
+        tree = ast.parse(text)
+    except (Unreadable, SyntaxError, ValueError, RecursionError):
+        return None
+    wanted = explanation.fields[family.wanted]
+    found = []
+    for name, created in _created(tree, span.row, span.end_row):
+        for call in _calls_of(created, family):
+            if _is_of_size(call, wanted):
+                code = ast.get_source_segment(text, call) or ""
+                found.append(
+                    FailingLayer(
+                        name,
+                        span.path,
+                        call.lineno,
+                        " ".join(code.split()),
+                        wanted,
+                        explanation.fields[family.arrived],
+                    )
+                )
+    distinct = {(layer.row, layer.code): layer for layer in found}
+    return next(iter(distinct.values())) if len(distinct) == 1 else None
+
+
+def _created(tree: ast.Module, first: int, last: int) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names called in some rows, with the values assigned to them in the same class or file."""
+    called = {
+        ast.unparse(node.func)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and first <= node.lineno <= last
+    }
+    owners = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.lineno <= first <= (node.end_lineno or 0)
+    ]
+    for name in sorted(called):
+        scope = owners[-1] if name.startswith("self.") and owners else tree
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Assign) and any(ast.unparse(each) == name for each in node.targets):
+                yield name, node.value
+
+
+def _calls_of(created: ast.expr, family: _Family) -> Iterator[ast.Call]:
+    """Yield the creations of layers of a family in a value: a layer, or a container of layers."""
+    for node in ast.walk(created):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name.startswith(family.prefixes):
+                yield node
+
+
+_SIZES = ("in_features", "in_channels", "num_features", "input_size")
+"""Parameters of layers for the size of the input; it is the first one."""
+
+
+def _is_of_size(call: ast.Call, wanted: str) -> bool:
+    """Whether the input of a layer may have this size; a number in the code decides."""
+    given = call.args[0] if call.args else None
+    for keyword in call.keywords:
+        if keyword.arg in _SIZES:
+            given = keyword.value
+    if isinstance(given, ast.Constant):
+        return str(given.value) == wanted
+    return given is not None

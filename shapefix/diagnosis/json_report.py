@@ -1,0 +1,58 @@
+"""A diagnosis as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from shapefix.diagnosis.diagnose import Diagnosis
+from shapefix.diagnosis.failing_layer import FailingLayer
+from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.report.json import encodable, finding_entry
+from shapefix.report.view import View, json_text
+
+
+def render(diagnosis: Diagnosis | None, view: View) -> Iterator[str]:
+    """Render one object; error is null if the log has no error.
+
+    confidence is that of the first cause, null without one. frames are those of the user's own code.
+    """
+    document: dict[str, object] = {"error": None, "confidence": None, "causes": [], "frames": []}
+    if diagnosis is not None:
+        found = diagnosis.explanation
+        document = {
+            "error": {"type": diagnosis.error.type, "message": diagnosis.error.message},
+            "explanation": None
+            if found is None
+            else {
+                "name": found.name,
+                "message": found.what,
+                "fields": dict(found.fields),
+                "usual_causes": list(found.causes),
+                "look_at": found.look,
+                "layer": _layer(diagnosis.layer, view),
+            },
+            "confidence": diagnosis.causes[0].confidence.name.lower() if diagnosis.causes else None,
+            "causes": [finding_entry(each.finding, view) for each in diagnosis.causes],
+            "frames": [_frame(each, view) for each in diagnosis.frames],
+        }
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    yield json_text(text if encodable(text) else json.dumps(document, indent=2)) + "\n"
+
+
+def _layer(layer: FailingLayer | None, view: View) -> dict[str, object] | None:
+    if layer is None:
+        return None
+    place = {"filename": view.absolute(layer.path), "row": layer.row}
+    return {"name": layer.name, "code": layer.code, **place, "takes": layer.wanted, "gets": layer.arrived}
+
+
+def _frame(frame: ProjectFrame, view: View) -> dict[str, object]:
+    return {
+        "filename": frame.frame.path if frame.is_missing else view.absolute(frame.span.path),
+        "row": frame.frame.row,
+        "function": frame.frame.function,
+        "text": frame.frame.text,
+        "exists": not frame.is_missing,
+        "changed": frame.is_changed,
+    }

@@ -1,0 +1,159 @@
+"""The text of a diagnosis: the error, the user's own lines, the cause, and the command for a confirmation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from textwrap import wrap
+
+from shapefix.diagnosis.causes import Confidence, ErrorCause
+from shapefix.diagnosis.diagnose import Diagnosis
+from shapefix.diagnosis.error_reports import StackFrame
+from shapefix.diagnosis.project_frames import is_installed
+from shapefix.diagnostics import Applicability
+from shapefix.report.full import render as render_findings
+from shapefix.report.view import View, one_line, visible
+
+_MOST_FRAMES = 6
+"""The most frames of the user's own code; the middle of a longer stack is left out."""
+_MOST_OTHERS = 4
+_MOST_MESSAGE = 400
+_PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+
+
+def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Iterator[str]:
+    """Render a diagnosis on one screen; patch has the lines of the cause's fix."""
+    yield from _error(diagnosis, view)
+    yield from _stack(diagnosis, view)
+    if diagnosis.causes:
+        first, *others = diagnosis.causes
+        yield f"\nCause: {_confidence(first, len(diagnosis.causes))}\n"
+        shown = "".join(render_findings([first.finding], (), _quiet(view)))
+        yield shown.rstrip("\n") + "\n"
+        yield from _others(others, view)
+        if patch:
+            yield "\n"
+            yield from patch
+            unsafe = first.finding.fix is not None and first.finding.fix.applicability is Applicability.UNSAFE
+            yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
+    else:
+        yield from _unexplained(diagnosis, view)
+    if diagnosis.is_changed:
+        yield "\nnote: sources have changed since this run; lines are matched by their text\n"
+    script = _script(diagnosis, view)
+    if script and diagnosis.causes and diagnosis.causes[0].confidence is not Confidence.PROVED:
+        yield f"\nTo confirm it: shapefix probe {script}\n"
+
+
+def _quiet(view: View) -> View:
+    return replace(view, quiet=True, coverage=None)
+
+
+def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
+    error = diagnosis.error
+    message = visible(error.message, "\n\t")
+    if len(message) > _MOST_MESSAGE:
+        message = message[:_MOST_MESSAGE] + "…"
+    yield ": ".join(part for part in (error.name, message) if part) + "\n"
+    if diagnosis.error is not diagnosis.report:
+        last = diagnosis.report
+        yield f"(the log ends with {last.name}: {one_line(last.message)[:100]})\n"
+    if diagnosis.explanation is not None:
+        yield from _paragraph(diagnosis.explanation.what, view)
+
+
+def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
+    """Render the user's own frames, and the number of others between them."""
+    frames = diagnosis.error.frames
+    if not frames and not diagnosis.report.frames:
+        yield "\nThe log has no traceback: the line that fails is not known.\n"
+        return
+    known = {id(each.frame): each for each in diagnosis.frames}
+    if not any(id(frame) in known for frame in frames):
+        frames = diagnosis.report.frames
+    rows: list[tuple[str, str]] = []
+    for is_own, group in groupby(frames, key=lambda frame: id(frame) in known or frame.cell is not None):
+        members = list(group)
+        if not is_own:
+            rows.append(("", _folded(members)))
+            continue
+        for frame in members:
+            place = known.get(id(frame))
+            if place is None:
+                where = f"cell [{frame.cell}]:{frame.row}"
+            else:
+                path = frame.path if place.is_missing else view.relative(place.span.path)
+                where = f"{path}:{frame.row}"
+            rows.append((one_line(where), one_line(frame.text or f"in {frame.function}")))
+    own = [number for number, (where, _) in enumerate(rows) if where]
+    if len(own) > _MOST_FRAMES:
+        first, last = own[2], own[-3]
+        rows[first:last] = [("", f"… {sum(first <= each < last for each in own)} more lines of yours")]
+    if not rows:
+        return
+    yield "\n"
+    size = max(len(where) for where, _ in rows)
+    for where, text in rows:
+        line = f"  {where:<{size}}  {text}" if where else f"  {text}"
+        yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
+
+
+def _folded(frames: Sequence[StackFrame]) -> str:
+    """Return a line for frames of libraries."""
+    names = dict.fromkeys(found[1] if (found := _PACKAGE.search(frame.path)) else "" for frame in frames)
+    packages = ", ".join(name for name in names if name) or "Python"
+    inside = packages if all(is_installed(frame.path) for frame in frames) else "other files"
+    return f"… {len(frames)} frame{'s' if len(frames) > 1 else ''} in {inside}"
+
+
+def _confidence(cause: ErrorCause, number: int) -> str:
+    if cause.confidence is Confidence.LIKELY:
+        return f"most likely of {number}" if number > 1 else "most likely"
+    return cause.confidence.value
+
+
+def _others(others: Sequence[ErrorCause], view: View) -> Iterator[str]:
+    if not others:
+        return
+    yield "\nAlso possible:\n"
+    for each in others[:_MOST_OTHERS]:
+        span = each.finding.span
+        place = f"{one_line(view.relative(span.path))}:{span.row}:{span.column}"
+        yield f"  {place}: {each.finding.code} {one_line(each.finding.message)}\n"
+    if len(others) > _MOST_OTHERS:
+        yield f"  and {len(others) - _MOST_OTHERS} more\n"
+
+
+def _unexplained(diagnosis: Diagnosis, view: View) -> Iterator[str]:
+    found = diagnosis.explanation
+    if found is None:
+        yield "\nshapefix does not know this message, and `shapefix check` finds no cause for it.\n"
+        return
+    if diagnosis.layer is not None:
+        layer = diagnosis.layer
+        place = f"{one_line(view.relative(layer.path))}:{layer.row}"
+        yield f"\nYour layer: `{one_line(layer.name)}` = {one_line(layer.code)} at {place}\n"
+        yield f"It takes {layer.wanted}, and {layer.arrived} arrived.\n"
+    yield "\nUsual causes:\n"
+    for cause in found.causes:
+        yield from _paragraph(cause, view, "  - ", "    ")
+    yield "\n"
+    yield from _paragraph(found.look, view)
+
+
+def _paragraph(text: str, view: View, first: str = "", rest: str = "") -> Iterator[str]:
+    lines = wrap(
+        visible(text), view.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
+    yield from (f"{line}\n" for line in lines)
+
+
+def _script(diagnosis: Diagnosis, view: View) -> str:
+    """Return the path of the entry script for a command line, "" if it is unknown."""
+    frames = diagnosis.frames
+    if not frames or frames[0].is_missing or frames[0].frame.function != "<module>":
+        return ""
+    path = one_line(view.relative(frames[0].span.path))
+    return path if re.fullmatch(r"[\w./-]+", path) else f"'{path}'"

@@ -1,0 +1,378 @@
+"""Read tracebacks out of the lines of a log, as Python, IPython and rich print them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
+
+_HEADER = re.compile(r"(?P<before>.*?)(?:Original |Exception Group )?Traceback \(most recent call last\)")
+_NOTEBOOK_HEADER = re.compile(
+    r"(?P<before>.*?)(?P<type>[A-Za-z_][\w.]*) {2,}Traceback \(most recent call last\)$"
+)
+_RICH_HEADER = re.compile(r"(?P<before>.*?)[╭┌+][─━-]+ Traceback \(most recent call last\) [─━-]+[╮┐+]$")
+
+_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<row>\d+)(?:, in (?P<function>.+))?$')
+_ERROR = re.compile(r"(?P<type>(?:[A-Za-z_]\w*\.|<locals>\.)*(?P<name>[A-Za-z_]\w*))(?:: ?(?P<message>.*))?$")
+_SHOUTED = re.compile(r"[A-Z]+$")
+_LOWERCASE_ERRORS = ("error", "timeout", "gaierror", "herror")
+
+_NOTEBOOK_FRAMES = (
+    re.compile(r"(?:Cell |Input )In ?\[(?P<cell>\d+)\](?:, line (?P<row>\d+))?(?:, in (?P<function>.+))?$"),
+    re.compile(r"File (?P<path>.+?):(?P<row>\d+)(?:, in (?P<function>.+))?$"),
+    re.compile(r"<ipython-input-(?P<cell>\d+)-\w+>(?::(?P<row>\d+))? in (?P<function>.+)$"),
+    re.compile(r"(?P<path>[~/.][^:]*\.py)(?::(?P<row>\d+))? in (?P<function>.+)$"),
+)
+_ARROW = re.compile(r"-+> ?(?P<row>\d+) ?(?P<text>.*)$")
+_RICH_FRAME = re.compile(r"(?P<path>\S.*?):(?P<row>\d+)(?: in (?P<function>\S.*))?$")
+_RICH_ARROW = re.compile(r"[❱>] *(?P<row>\d+) ?(?P<text>.*)$")
+
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_WRAPPED = re.compile(
+    r"Caught \w+ in (?:\w+ )*(?:process|replica) \d+|Process \d+ terminated with the following error"
+)
+"""Words of an exception that repeats the one of another process or thread below it."""
+
+_BAR = re.compile(r"it/s|s/it|\d%\||\?, ?\?")
+"""Parts of a progress bar."""
+_TIME = re.compile(r"\d[\d/.:,TZ+-]*:\d\d[\d/.:,TZ+-]*")
+_NEXT_RECORD = re.compile(
+    r"\[?\d{4}-\d\d-\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b|\[rank\d|wandb: |srun: |\$ |>>> "
+    r"|\[[WEI]\d{3,}| *\d+%\|"
+)
+"""Starts of lines that are another record of the log, not the message's next line."""
+_MEMBER = re.compile(r"(?P<indentation>.*)\+-+ (?:\d+|\.\.\.) -+$")
+_GROUP_END = re.compile(r"(?P<indentation>.*)\+-{30,}$")
+
+_MOST_ROWS = 40
+"""The most lines of one message."""
+_MOST_NOISE = 200
+"""The most unreadable lines in a stack; a process that is interrupted leaves more."""
+_MOST_FRAMES = 2_000
+_MOST_STACKS = 256
+"""The most stacks read at the same time, for as many processes."""
+
+
+def read_reports(lines: Iterable[str]) -> Iterator[ErrorReport]:
+    """Yield the errors in a log, each when its message ends."""
+    return _Reader().read(lines)
+
+
+class _Reader:
+    """The unfinished stacks of a log, by the label of their lines."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Stack] = {}
+        self._done: list[ErrorReport] = []
+
+    def read(self, lines: Iterable[str]) -> Iterator[ErrorReport]:
+        for line in lines:
+            self._take(line)
+            if self._done:
+                yield from self._done
+                self._done.clear()
+        for key in sorted(self._open, key=len, reverse=True):
+            self._close(key)
+        yield from self._done
+
+    def _take(self, line: str) -> None:
+        if "(most recent call last)" in line and self._start(line):
+            return
+        if self._open and (end := _GROUP_END.match(line)):
+            self._end_group(f"{end['indentation']}| ")
+            return
+        if self._open and (member := _MEMBER.match(line)):
+            self._add(_PythonStack(f"{member['indentation'].replace('+-', '  ')}| "))
+            return
+        for key in sorted(self._open, key=len, reverse=True):
+            stack = self._open[key]
+            text = stack.content(line)
+            if text is None:
+                continue
+            if stack.take(text):
+                return
+            self._close(key)
+            if stack.finished:
+                break
+            return
+        found = _FRAME.match(line) if 'File "' in line else None
+        if found is not None and line.lstrip().startswith("File"):
+            stack = _PythonStack("", is_truncated=True)
+            stack.take(line)
+            self._add(stack)
+
+    def _start(self, line: str) -> bool:
+        """Start a stack at its header."""
+        if (found := _NOTEBOOK_HEADER.match(line)) and not found["before"].strip():
+            return self._add(_NotebookStack(found["before"], found["type"]))
+        if found := _RICH_HEADER.match(line):
+            return self._add(_RichStack(found["before"]))
+        found = _HEADER.match(line)
+        if found is None or not line.endswith((":", ")")):
+            return False
+        before = found["before"]
+        if _BAR.search(before):
+            before = ""
+        if "Exception Group Traceback" in line:
+            return self._add(_PythonStack(before.replace("+", "|", 1), is_group=True))
+        if before.rstrip().endswith(("'", '"')):
+            return False
+        return self._add(_PythonStack(before))
+
+    def _add(self, stack: _Stack) -> bool:
+        key = stack.prefix
+        before = self._open.get(key)
+        if before is not None:
+            if before.expects_next():
+                stack.earlier = (*before.earlier, before.report())
+                if before.wraps:
+                    stack.outer = before.report()
+                    stack.earlier = before.earlier
+                del self._open[key]
+            else:
+                self._close(key)
+        elif len(self._open) >= _MOST_STACKS:
+            self._close(next(iter(self._open)))
+        self._open[key] = stack
+        return True
+
+    def _close(self, key: str) -> None:
+        stack = self._open.pop(key)
+        if not stack.has_error():
+            return
+        report = stack.report()
+        group = self._group_of(key)
+        if group is not None:
+            group.members.append(report)
+        else:
+            self._done.append(report)
+
+    def _end_group(self, key: str) -> None:
+        """Close the last member of an exception group, and the group."""
+        group = self._group_of(key)
+        if key in self._open:
+            self._close(key)
+        if group is not None:
+            self._close(group.prefix)
+
+    def _group_of(self, key: str) -> _Stack | None:
+        """Return the exception group around the stack with this label."""
+        inside = [
+            stack
+            for other, stack in self._open.items()
+            if stack.is_group and "|" in key and len(other) < len(key)
+        ]
+        return max(inside, key=lambda stack: len(stack.prefix), default=None)
+
+
+@dataclass
+class _Stack:
+    """An unfinished stack: its frames, then its type and message, then the link to the next one."""
+
+    prefix: str
+    is_truncated: bool = False
+    is_group: bool = False
+    frames: list[StackFrame] = field(default_factory=list)
+    type: str = ""
+    message: list[str] = field(default_factory=list)
+    earlier: tuple[ErrorReport, ...] = ()
+    outer: ErrorReport | None = None
+    members: list[ErrorReport] = field(default_factory=list)
+    noise: int = 0
+    blank: int = 0
+    linked: bool = False
+    wraps: bool = False
+    finished: bool = False
+    _settled: bool = False
+
+    def content(self, line: str) -> str | None:
+        """Return a line without the label of this stack; None for a line of another one."""
+        if not self.prefix:
+            return line
+        if line.startswith(self.prefix):
+            self._settled = True
+            return line[len(self.prefix) :]
+        if line == self.prefix.rstrip():
+            return ""
+        if _TIME.search(self.prefix):
+            pattern = r"[\d/.:,TZ+-]+".join(re.escape(part) for part in _TIME.split(self.prefix))
+            found = re.match(pattern, line)
+            if found:
+                self._settled = True
+                return line[found.end() :]
+        if not self._settled and _FRAME.match(line):
+            # The words before the header were a message, not the label of each line.
+            self.prefix, self._settled = "", True
+            return line
+        return None
+
+    def take(self, line: str) -> bool:
+        """Read a line; false if it is not part of this stack."""
+        if self.type:
+            return self._take_message(line)
+        if self.take_frame(line):
+            return True
+        self.noise += 1
+        return self.noise <= _MOST_NOISE
+
+    def take_frame(self, line: str) -> bool:
+        """Read a line before the message; false for noise."""
+        raise NotImplementedError
+
+    def _take_message(self, line: str) -> bool:
+        text = line.strip()
+        if text.startswith(_CHAINED):
+            self.linked = True
+            return True
+        if _WRAPPED.search(text):
+            self.linked = self.wraps = True
+        if self.linked:
+            # A label of the next stack, such as `multiprocess.pool.RemoteTraceback:` and quotes.
+            self.noise += bool(text)
+            return self.noise <= _MOST_NOISE
+        if not text or text == '"""':
+            self.blank += 1
+            return self.blank <= 2
+        if self.blank or len(self.message) >= _MOST_ROWS or _NEXT_RECORD.match(line) or _FRAME.match(line):
+            self.finished = True
+            return False
+        self.message.append(line)
+        return True
+
+    def take_error(self, line: str) -> bool:
+        """Read the line with the type and the message; false if it is another one."""
+        found = _ERROR.match(line)
+        if found is None:
+            return False
+        name = found["name"]
+        is_shouted = len(name) > 1 and _SHOUTED.match(name)
+        if is_shouted or not (name[0].isupper() or name.endswith(_LOWERCASE_ERRORS)):
+            return False
+        if found["message"] is None and " " in line:
+            return False
+        self.type = found["type"]
+        self.message.append(found["message"] or "")
+        self.linked = self.wraps = bool(_WRAPPED.search(line))
+        self.is_group = self.is_group or (bool(self.prefix) and name.endswith("ExceptionGroup"))
+        self.noise = 0
+        return True
+
+    def expects_next(self) -> bool:
+        """Whether the next stack belongs to the same error."""
+        return bool(self.type) and self.linked
+
+    def has_error(self) -> bool:
+        return bool(self.type)
+
+    def report(self) -> ErrorReport:
+        """Return the error of the read lines."""
+        frames = tuple(self.frames)
+        if self.outer is not None:
+            frames = (*self.outer.frames, *frames)
+        return ErrorReport(
+            self.type,
+            "\n".join(self.message).strip(),
+            frames,
+            self.earlier,
+            tuple(self.members),
+            self.prefix if self.prefix.strip("| +") else "",
+            self.is_truncated,
+        )
+
+    def _frame(self, frame: StackFrame) -> None:
+        if len(self.frames) < _MOST_FRAMES:
+            self.frames.append(frame)
+        else:
+            self.frames[-1] = frame
+
+    def _text_of_last(self, text: str) -> None:
+        if self.frames and not self.frames[-1].text:
+            self.frames[-1] = replace(self.frames[-1], text=text)
+
+
+class _PythonStack(_Stack):
+    """A stack as Python prints it."""
+
+    def take_frame(self, line: str) -> bool:
+        if found := _FRAME.match(line):
+            cell = re.match(r"<ipython-input-(\d+)|/tmp/ipykernel_\d+/", found["path"])
+            number = int(cell[1]) if cell and cell[1] else None
+            self._frame(StackFrame(found["path"], int(found["row"]), found["function"] or "", cell=number))
+            return True
+        text = line.strip()
+        if not text:
+            return True
+        if line[0] in " \t":
+            if not set(text) <= set("^~ "):
+                self._text_of_last(text)
+            return True
+        return bool(self.frames or not self.is_truncated) and self.take_error(line)
+
+
+class _NotebookStack(_Stack):
+    """A stack as IPython prints it; its header has the type of the exception."""
+
+    def __init__(self, prefix: str, name: str) -> None:
+        super().__init__(prefix)
+        self._name = name
+
+    def take_frame(self, line: str) -> bool:
+        if found := _ARROW.match(line):
+            if self.frames:
+                row, text = int(found["row"]), found["text"].strip()
+                self.frames[-1] = replace(self.frames[-1], row=row, text=text)
+            return True
+        for pattern in _NOTEBOOK_FRAMES:
+            if found := pattern.match(line):
+                parts = found.groupdict()
+                cell = int(parts["cell"]) if parts.get("cell") else None
+                path = parts.get("path") or f"cell {cell}"
+                function = re.sub(r"\(.*", "", parts.get("function") or "").strip()
+                self._frame(StackFrame(path, int(parts["row"] or 0), function, cell=cell))
+                return True
+        if line.startswith(self._name) and self.take_error(line):
+            return True
+        return not line or line[0] == " " or line.startswith("-----")
+
+
+class _RichStack(_Stack):
+    """A stack in a box, as rich prints it; long paths continue on the next line."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(prefix)
+        self._head = ""
+        self._in_box = True
+
+    def take_frame(self, line: str) -> bool:
+        if not self._in_box:
+            return not line.strip() or self.take_error(line)
+        if re.match(r"[╰└][─━]|\+-+\+$", line):
+            self._in_box = False
+            return True
+        if not line.startswith(("│", "|", "┃")):
+            return False
+        text = line[2:-2]
+        if found := _RICH_ARROW.match(text):
+            if self.frames and self.frames[-1].row == int(found["row"]):
+                self._text_of_last(found["text"].strip(" │|"))
+            self._head = ""
+        elif not text.strip() or re.match(r" *\d+ |[╭╰│]", text):
+            self._head = ""
+        else:
+            self._take_head(text)
+        return True
+
+    def _take_head(self, text: str) -> None:
+        """Read a line of the position of a frame."""
+        had = _RICH_FRAME.match(self._head.strip())
+        self._head += text
+        found = _RICH_FRAME.match(re.sub(r" +", " ", self._head.strip()))
+        if found is None:
+            return
+        frame = StackFrame(found["path"], int(found["row"]), found["function"] or "")
+        if had is not None and self.frames:
+            self.frames[-1] = frame
+        else:
+            self._frame(frame)

@@ -1,0 +1,165 @@
+"""`shapefix diagnose`: the text, JSON, exit codes and repairs of a diagnosis."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Project, program, project_in_a_folder, shapefix  # noqa: F401
+
+CODE = """\
+import torch
+
+x = torch.zeros(4, 6, 8).transpose(1, 2)
+y = x.view(4, 48)
+"""
+LOG = """\
+step 0
+Traceback (most recent call last):
+  File "/home/ana/work/train.py", line 4, in <module>
+    y = x.view(4, 48)
+RuntimeError: view size is not compatible with input tensor's size and stride (at least one dimension spans \
+across two contiguous subspaces). Use .reshape(...) instead.
+"""
+KNOWN = """\
+Traceback (most recent call last):
+  File "gone.py", line 4, in f
+IndexError: index out of range in self
+"""
+UNKNOWN = KNOWN.replace("index out of range in self", "the shelf is empty")
+
+
+def _log(folder: Path, text: str) -> Path:
+    path = folder / "train.log"
+    path.write_text(text)
+    return path
+
+
+def test_the_cause_and_its_repair_are_shown(project: Project) -> None:
+    folder = project(train=CODE)
+    ran = shapefix("diagnose", _log(folder, LOG))
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("RuntimeError: view size is not compatible")
+    assert "  train.py:4  y = x.view(4, 48)" in lines
+    assert "Cause: proved" in lines
+    assert any(line.startswith("error[SF101] view-across-stride-gap") for line in lines)
+    assert {"--- train.py", "-y = x.view(4, 48)", "+y = x.reshape(4, 48)"} <= set(lines)
+    assert (folder / "train.py").read_text() == CODE
+
+
+def test_apply_writes_the_fix_of_the_cause(project: Project) -> None:
+    folder = project(train=CODE)
+    ran = shapefix("diagnose", "--apply", _log(folder, LOG))
+    assert (ran.code, ran.err) == (0, "train.py:4: repaired SF101\n")
+    assert (folder / "train.py").read_text() == CODE.replace("view(4", "reshape(4")
+    again = shapefix("diagnose", "--apply", _log(folder, LOG))
+    assert again.code == 1
+    assert "sources have changed" in again.out
+
+
+def test_unsafe_fixes_need_an_option(project: Project) -> None:
+    code = "import torch\nfc = torch.nn.Linear(3, 2)\nfc(torch.zeros(4, 5))\n"
+    log = """\
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    fc(torch.zeros(4, 5))
+RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x5 and 3x2)
+"""
+    folder = project(train=code)
+    ran = shapefix("diagnose", "--apply", _log(folder, log))
+    assert (ran.code, ran.err) == (
+        0,
+        "not repaired: train.py:3: SF501: the fix is unsafe; add --unsafe-fixes\n",
+    )
+    assert (folder / "train.py").read_text() == code
+    ran = shapefix("diagnose", "--apply", "--unsafe-fixes", _log(folder, log))
+    assert ran.err == "train.py:3: repaired SF501\n"
+    assert (folder / "train.py").read_text() == code.replace("Linear(3", "Linear(5")
+
+
+def test_a_diagnosis_in_json(project: Project) -> None:
+    folder = project(train=CODE)
+    ran = shapefix("diagnose", "--output-format", "json", _log(folder, LOG))
+    document = json.loads(ran.out)
+    assert document["error"]["type"] == "RuntimeError"
+    assert document["explanation"]["name"] == "view-strides"
+    assert document["confidence"] == "proved"
+    (cause,) = document["causes"]
+    assert (cause["code"], cause["location"]["row"], cause["fix"]["applicability"]) == ("SF101", 4, "safe")
+    (frame,) = document["frames"]
+    assert frame == {
+        "filename": str(folder / "train.py"),
+        "row": 4,
+        "function": "<module>",
+        "text": "y = x.view(4, 48)",
+        "exists": True,
+        "changed": False,
+    }
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(("log", "code"), [(KNOWN, 1), (UNKNOWN, 1), ("loss 0.5\n", 2), ("", 2)])
+def test_exit_codes_without_a_cause(project: Project, log: str, code: int, form: str) -> None:
+    ran = shapefix("diagnose", "--output-format", form, _log(project(), log))
+    assert ran.code == code
+    if form == "json":
+        document = json.loads(ran.out)
+        assert (document["error"] is None, document["causes"]) == (code == 2, [])
+    elif code == 2:
+        assert ran.err == "no error found in the input\n"
+    elif log is KNOWN:
+        assert "An id is negative or not smaller" in ran.out
+        assert "Usual causes:\n  - Tokens were added" in ran.out
+    else:
+        assert "shapefix does not know this message" in ran.out
+
+
+@pytest.mark.slow
+def test_standard_input_is_read(project: Project) -> None:
+    project(train=CODE)
+    for arguments in ([], ["-"]):
+        ran = program("diagnose", *arguments, stdin=LOG.encode())
+        assert ran.returncode == 0
+        assert b"Cause: proved" in ran.stdout
+
+
+def test_a_missing_log_is_an_error(project: Project) -> None:
+    project()
+    ran = shapefix("diagnose", "none.log")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: none.log: cannot be read: ")
+
+
+def test_files_outside_of_the_project_are_never_written(project: Project) -> None:
+    """A traceback may name any file; the fix is for the user's own ones."""
+    folder = project(train=CODE)
+    outside = folder / "lib" / "python3.12" / "site-packages" / "pkg.py"
+    outside.parent.mkdir(parents=True)
+    outside.write_text(CODE)
+    ran = shapefix("diagnose", "--apply", _log(folder, LOG.replace("/home/ana/work/train.py", str(outside))))
+    assert ran.code == 1
+    assert outside.read_text() == CODE
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        (
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x4000 and 271x256)",
+            "RuntimeError: mat1",
+        ),
+        (
+            "Warning: Eval batch 0 failed: view size is not compatible with input tensor's size and stride "
+            "(at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
+            "Warning: Eval batch 0 failed: view size",
+        ),
+    ],
+)
+def test_a_message_without_a_traceback_is_explained(project: Project, line: str, first: str) -> None:
+    ran = shapefix("diagnose", _log(project(), f"Epoch 1\n{line}\nEpoch 2\nError: it goes on\n"))
+    assert ran.code == 1
+    assert ran.out.startswith(first)
+    assert "The log has no traceback" in ran.out
+    assert "Usual causes:" in ran.out
