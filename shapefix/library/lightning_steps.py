@@ -83,7 +83,7 @@ def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | Non
 
 
 def _collecting(step: cst.FunctionDef) -> Iterator[cst.Call]:
-    """Yield the calls that append the returned loss to an attribute: `self.losses.append(loss)`."""
+    """Yield the calls to append the returned loss to an attribute: `self.losses.append(loss)`."""
     inside = list(_own(step.body))
     returned = {name for each in inside if isinstance(each, cst.Return) for name in _loss_of(each.value)}
     assigned = [

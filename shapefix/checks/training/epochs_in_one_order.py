@@ -78,7 +78,7 @@ def _fixes(event: EpochRepeated, inner: cst.For, header: cst.CSTNode) -> Iterato
     span = module.span(inner)
     indent = " " * (span.column - 1)
     code = f"{loader}.sampler.{_CALL}({header.target.value})\n{indent}"
-    yield Fix(Applicability.UNSAFE, "shuffle each epoch anew", (Edit(span.start(), code),))
+    yield Fix(Applicability.UNSAFE, "give each epoch an order of its own", (Edit(span.start(), code),))
 
 
 def _loader(node: cst.BaseExpression) -> str | None:
