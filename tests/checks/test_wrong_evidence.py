@@ -40,6 +40,13 @@ def flat(x):
 def run():
     flat(torch.ones(100, 16))
 """,
+    "a branch that tests the size of an array": """
+def picture(x):
+    return x.view(28, 28) if x[0].cpu().data.numpy().size == 784 else x[0].permute(1, 2, 0)
+
+def run():
+    picture(torch.ones(10, 3, 64, 64))
+""",
     "a batch that is a dictionary": """
 class Rows(Dataset):
     def __getitem__(self, item):

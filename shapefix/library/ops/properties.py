@@ -14,6 +14,7 @@ from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import alias_of, new_size
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import is_contiguous, wrap_dim
+from shapefix.tensors.polynomials import product
 
 
 @tensor_method("@shape")
@@ -109,6 +110,7 @@ def to_numpy(call: Call, tensor: TensorValue) -> Value:
         sizes = tuple(integer(size) for size in tensor.layout.sizes)
         array.attributes["shape"] = Sizes(sizes, alias_of(tensor))
         array.attributes["ndim"] = Constant(tensor.layout.rank)
+        array.attributes["size"] = integer(product(tensor.layout.sizes))
     return array
 
 
