@@ -84,7 +84,7 @@ def test_a_layer_with_another_use_is_not_changed(check: Check) -> None:
     (finding,) = found(check, "SF501", "nn.ReLU()", score=FAILS)
     (fix,) = finding.fixes
     assert fix.applicability is Applicability.DISPLAY
-    assert fix.message == "change the input: `self.head` is also used in line 19"
+    assert fix.message == "change the input: the layer gets the expected 8 from line 19"
     assert not fix.edits
 
 

@@ -64,7 +64,7 @@ def test_the_fuzzer_sees_errors_waste_and_crashes(monkeypatch: pytest.MonkeyPatc
         if number == "2":
             raise ZeroDivisionError("as if a rule had raised it")
         if number == "3":
-            kept.append(b"x" * (20 << 20))
+            kept.append(b"x" * (200 << 20))
         if number == "4":
             os.kill(os.getpid(), signal.SIGKILL)
         return check(checker, task)

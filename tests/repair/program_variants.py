@@ -56,6 +56,8 @@ def import_names(draw: random.Random, tree: ast.Module) -> ast.Module:
             ]
         ),
     }
+    wanted["import torch.nn as nn"] = wanted["from torch import nn"]
+    wanted["from torch.nn import functional as F"] = wanted["import torch.nn.functional as F"]
     root = wanted["import torch"].split()[-1]
     used: dict[str, set[str]] = {"nn": set(), "F": set()}
 
