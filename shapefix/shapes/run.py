@@ -17,7 +17,7 @@ from shapefix.diagnostics import Failure, path_of
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.source_overlay import real_path
-from shapefix.engine.watchdog import Watchdog
+from shapefix.engine.watchdog import FILE_SECONDS, Watchdog
 from shapefix.interpreter.budget import OutOfBudget
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.classes import member
@@ -57,8 +57,6 @@ from shapefix.tensors.symbols import Symbol
 STEPS = 200_000
 """The number of steps per part of a run; only one file is analyzed."""
 READING = 20_000_000
-SECONDS = 15.0
-"""CPU time for one file and all that it imports; more than in a check of many files."""
 MODULE = "torch.nn.Module"
 
 
@@ -89,7 +87,7 @@ def shapes(
     given = read_inputs(inputs)
     source = _source(path)
     try:
-        with deep_recursion(), Watchdog().stopping_after(SECONDS):
+        with deep_recursion(), Watchdog().stopping_after(FILE_SECONDS):
             return _ListingBuilder(source, rules, transformers_version).build(name, given)
     except OutOfBudget as stop:
         message = f"takes too much {stop.resource.value} to be analyzed"
