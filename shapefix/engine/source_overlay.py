@@ -9,7 +9,14 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shapefix.sources.text import SourceText, Unreadable, is_notebook, read_bytes, source_of
+from shapefix.sources.text import (
+    LARGEST_NOTEBOOK,
+    SourceText,
+    Unreadable,
+    is_notebook,
+    read_bytes,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from shapefix.sources.notebook_text import NotebookText
@@ -39,7 +46,9 @@ class SourceOverlay:
     def data(self, path: str) -> bytes:
         """Return the bytes of a file. Raises Unreadable."""
         data = self._texts.get(path)
-        return read_bytes(path) if data is None else data
+        if data is None:
+            data = read_bytes(path, LARGEST_NOTEBOOK if is_notebook(path) else None)
+        return data
 
     def source(self, path: str) -> SourceText:
         """Return the text of a file, the Python of all cells for a notebook. Raises Unreadable."""

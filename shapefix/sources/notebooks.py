@@ -60,8 +60,8 @@ def _cells(notebook: dict[str, Any]) -> list[Any]:
 
 
 def _language(notebook: dict[str, Any]) -> str | None:
-    about = notebook.get("metadata") or {}
-    info, kernel = about.get("language_info") or {}, about.get("kernelspec") or {}
+    about = _mapping(notebook.get("metadata"))
+    info, kernel = _mapping(about.get("language_info")), _mapping(about.get("kernelspec"))
     name = info.get("name") or kernel.get("language")
     return name.lower() if isinstance(name, str) else None
 
@@ -69,13 +69,19 @@ def _language(notebook: dict[str, Any]) -> str | None:
 def _is_python(cell: Any) -> bool:
     if not isinstance(cell, dict) or cell.get("cell_type") != "code":
         return False
-    about = cell.get("metadata") or {}
-    return (about.get("vscode") or {}).get("languageId") in (None, "python")
+    about = _mapping(cell.get("metadata"))
+    return _mapping(about.get("vscode")).get("languageId") in (None, "python")
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """Return the value; an empty object for one of another type, as damaged notebooks have."""
+    return value if isinstance(value, dict) else {}
 
 
 def _text(cell: dict[str, Any]) -> str:
     source = cell.get("source", cell.get("input", ""))
-    return source if isinstance(source, str) else "".join(map(str, source))
+    parts = source if isinstance(source, list) else [source]
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 # The rest of the cell or row is Python; the magic only measures or stores something.

@@ -25,6 +25,9 @@ _ROW_END = re.compile(r"\r\n|\r|\n")
 LARGEST_SETTINGS = 1_000_000
 """Bytes of a file with settings; configurations and ignore files of people are a thousandth of it."""
 
+LARGEST_NOTEBOOK = 30_000_000
+"""Bytes of a notebook; most of a large one are the pictures in its outputs."""
+
 
 class Unreadable(Exception):
     """The file cannot be read as source code; message is one sentence for the user.

@@ -28,6 +28,7 @@ ROWS = st.sampled_from(
         "    a",
     ]
 )
+KEYS = ["cells", "source", "input", "cell_type", "metadata", "language_info", "kernelspec", "vscode", "name"]
 SOURCES = st.lists(st.lists(ROWS, max_size=4).map("\n".join), max_size=4)
 
 
@@ -102,6 +103,26 @@ def test_a_row_with_a_magic_is_not_edited() -> None:
     notebook = read_notebook("train.ipynb", written(["%time x = 1\ny = 2"], as_list=True))
     assert replace(notebook, text=notebook.text.replace("y = 2", "y = 3")).encode().count(b"%time x = 1") == 1
     with pytest.raises(Unreadable, match="magic"):
+        replace(notebook, text=notebook.text.replace("x = 1", "x = 2")).encode()
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.sampled_from(["code", "x = 1", "\ud800"]),
+    lambda parts: st.lists(parts, max_size=2) | st.dictionaries(st.sampled_from(KEYS), parts, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(JUNK, JUNK, JUNK, JUNK)
+@settings(max_examples=150, deadline=None)
+def test_damaged_notebooks_are_read_or_refused(cells: Any, cell: Any, metadata: Any, source: Any) -> None:
+    code = {"cell_type": "code", "metadata": metadata, "source": source}
+    for content in (cells, [cell], [code, cell], [code | (cell if isinstance(cell, dict) else {})]):
+        data = json.dumps({"cells": content, "metadata": metadata}).encode()
+        try:
+            notebook = read_notebook("train.ipynb", data)
+        except Unreadable:
+            continue
         replace(notebook, text=notebook.text.replace("x = 1", "x = 2")).encode()
 
 
