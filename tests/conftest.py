@@ -64,10 +64,14 @@ def unprivileged() -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the examples of the rule pages that run with torch as slow."""
+    """Mark the examples of the rule pages that run with torch as slow, and run slow tests first.
+
+    Otherwise the last minutes belong to a few slow tests, and processes are idle.
+    """
     for item in items:
         if item.path.stem == "test_pages_run" and "example" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
