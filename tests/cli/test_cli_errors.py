@@ -87,9 +87,9 @@ def test_a_file_that_vanishes_while_we_run(project: Project, monkeypatch: pytest
     from shapefix.engine import source_overlay
     from shapefix.sources.text import read_bytes as read
 
-    def late(path: str) -> bytes:
+    def late(path: str, most: int | None = None) -> bytes:
         (folder / "gone.py").unlink(missing_ok=True)
-        return read(path)
+        return read(path, most)
 
     monkeypatch.setattr(source_overlay, "read_bytes", late)
     ran = shapefix("check", "--output-format", "concise")
