@@ -79,13 +79,16 @@ class Rule:
 RULES: dict[str, Rule] = {}
 Kinds = type[Event] | tuple[type[Event], ...]
 CHECKS: list[tuple[str, Kinds, Check]] = []
+READ: dict[str, tuple[type[Event], ...]] = {}
+"""Events that the check of a rule looks up in its context, by the code of the rule."""
 
 
 def rule(
-    code: str, on: Kinds
+    code: str, on: Kinds, reads: tuple[type[Event], ...] = ()
 ) -> Callable[[Callable[[Any, CheckContext, Rule], Iterator[Diagnostic]]], Check]:
     """Register a check: a function of an event of type `on`, the context of the event, and the rule.
 
+    reads are the other events that it looks up in the context: they are emitted, and not checked.
     The front matter of the rule's page has everything else. Raises UnmatchedRule if there is no page.
     """
 
@@ -102,14 +105,16 @@ def rule(
             return function(event, context, entry)
 
         CHECKS.append((code, on, check))
+        READ[code] = READ.get(code, ()) + reads
         return check
 
     return register
 
 
 def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
-    """The types of events checked by the rules of these codes."""
-    kinds = [on for code, on, _ in CHECKS if code in codes]
+    """The types of events that the rules of these codes check or read."""
+    kinds: list[Kinds] = [on for code, on, _ in CHECKS if code in codes]
+    kinds += [read for code, read in READ.items() if code in codes]
     return frozenset(kind for on in kinds for kind in (on if isinstance(on, tuple) else (on,)))
 
 

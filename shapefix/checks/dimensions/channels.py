@@ -48,10 +48,8 @@ _TO_CHANNELS_FIRST = {
 """By number of spatial dimensions and rank: the method that moves the last dimension to the channels."""
 
 
-@rule("SF506", on=(OpRejected, OperationCalled))
-def channels(event: OpRejected | OperationCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if not isinstance(event, OpRejected):
-        return
+@rule("SF506", on=OpRejected, reads=(OperationCalled,))
+def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     found = _KINDS.fullmatch(event.function)
     if found is None or is_unlikely(event) or neighbor(event) is not None:
         return

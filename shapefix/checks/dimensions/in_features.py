@@ -34,12 +34,8 @@ from shapefix.tensors.polynomials import product
 _MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "out_channels")
 
 
-@rule("SF501", on=(OpRejected, OperationCalled))
-def in_features(
-    event: OpRejected | OperationCalled, context: CheckContext, rule: Rule
-) -> Iterator[Diagnostic]:
-    if not isinstance(event, OpRejected):
-        return
+@rule("SF501", on=OpRejected, reads=(OperationCalled,))
+def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
     setting = taken_by(event) if event.function in FEATURES else None
     if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):

@@ -36,12 +36,8 @@ _THERE_AND_BACK = {
 """By rank: methods that move the last dimension to the second place, and back."""
 
 
-@rule("SF511", on=(OpRejected, OperationCalled))
-def norm_features(
-    event: OpRejected | OperationCalled, context: CheckContext, rule: Rule
-) -> Iterator[Diagnostic]:
-    if not isinstance(event, OpRejected):
-        return
+@rule("SF511", on=OpRejected, reads=(OperationCalled,))
+def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return
     if is_unlikely(event) or neighbor(event) is not None:

@@ -27,11 +27,9 @@ _NORMALIZING = {
 _PROBABILITIES = frozenset({Op.SOFTMAX, Op.SIGMOID, Op.GUMBEL_SOFTMAX})
 
 
-@rule("SF513", on=(LossComputed, OperationCalled))
-def normalized_scores(
-    event: LossComputed | OperationCalled, context: CheckContext, rule: Rule
-) -> Iterator[Diagnostic]:
-    if not isinstance(event, LossComputed) or event.function not in _NORMALIZING:
+@rule("SF513", on=LossComputed, reads=(OperationCalled,))
+def normalized_scores(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    if event.function not in _NORMALIZING:
         return
     source = source_of_input(event)
     if source is None or source.op not in _PROBABILITIES:

@@ -78,13 +78,11 @@ _LOGARITHMIC = {
 }
 
 
-@rule("SF514", on=(LossComputed, OperationCalled))
-def unnormalized_scores(
-    event: LossComputed | OperationCalled, context: CheckContext, rule: Rule
-) -> Iterator[Diagnostic]:
-    expected = _EXPECTED.get(event.function) if isinstance(event, LossComputed) else None
+@rule("SF514", on=LossComputed, reads=(OperationCalled,))
+def unnormalized_scores(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    expected = _EXPECTED.get(event.function)
     source = source_of_input(event)
-    if not isinstance(event, LossComputed) or expected is None or source is None:
+    if expected is None or source is None:
         return
     consequence = next((text for ops, text in expected.wrong.items() if source.op in ops), None)
     if consequence is None:
