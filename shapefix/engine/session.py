@@ -20,7 +20,7 @@ from shapefix.engine.tasks import FileResult
 from shapefix.sources.discovery import DiscoveredFiles, discover
 from shapefix.sources.importers import MOST_SEARCHED, importers, is_importable
 from shapefix.sources.project import Project
-from shapefix.sources.text import Unreadable
+from shapefix.sources.text import Unreadable, is_notebook
 from shapefix.sources.unused_code import UnusedCode
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class CheckSession:
         self._unchecked: dict[str, tuple[Unchecked, ...]] = {}
         self._failed_repairs: list[Failure] = []
         self._last_notebook: NotebookText | None = None
+        self._notebook_codes: dict[str, bytes | None] = {}
         self._progress = progress
 
     def run(self) -> CheckSession:
@@ -117,7 +118,7 @@ class CheckSession:
         found: list[str] = []
         for root, paths in named.items():
             files = discover([root], self._settings.configurations, most=MOST_SEARCHED).files
-            found += importers(Project(root), paths, map(real_path, files), self._overlay.code)
+            found += importers(Project(root), paths, map(real_path, files), self._code_bytes)
         others = [path for path in dict.fromkeys(found) if path not in self._names]
         return tuple(path for path in others if self._settings.invalid(path) is None)
 
@@ -142,7 +143,7 @@ class CheckSession:
     def _code(self, path: str) -> UnusedCode:
         root = project_root_of(path, self._folders)
         if root not in self._unused:
-            self._unused[root] = UnusedCode(root, self._overlay.code)
+            self._unused[root] = UnusedCode(root, self._code_bytes)
         return self._unused[root]
 
     def _is_in_folder(self, path: str) -> bool:
@@ -244,15 +245,18 @@ class CheckSession:
         return None if notebook is None else notebook.cell(cell[1])
 
     def _notebook(self, path: str) -> NotebookText | None:
-        """Return the text of a notebook; the last one read is kept while its content is the same."""
-        try:
-            data = self._overlay.data(path)
-        except Unreadable:
-            return None
-        last = self._last_notebook
-        if last is None or (last.path, last.original) != (path, data):
-            last = self._last_notebook = self._overlay.notebook(path)
-        return last
+        """Return the text of a notebook. The last one is kept: a report asks for its places one by one."""
+        if self._last_notebook is None or self._last_notebook.path != path:
+            self._last_notebook = self._overlay.notebook(path)
+        return self._last_notebook
+
+    def _code_bytes(self, path: str) -> bytes | None:
+        """Return the Python code of a file; that of notebooks is kept, without their outputs."""
+        if not is_notebook(path):
+            return self._overlay.code(path)
+        if path not in self._notebook_codes:
+            self._notebook_codes[path] = self._overlay.code(path)
+        return self._notebook_codes[path]
 
     def data(self, path: str) -> bytes | None:
         """Return the checked bytes, None if the file cannot be read."""
@@ -300,6 +304,8 @@ class CheckSession:
             yield self._named(outcome)
         if changed:
             self._unused.clear()
+            self._last_notebook = None
+            self._notebook_codes.clear()
             stale = [path for path, found in self._imports.items() if path in changed or found & changed]
             self._check(stale, None)
 

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import pairwise
@@ -39,11 +39,13 @@ class CellText:
 class NotebookText(SourceText):
     """The Python of a notebook's cells, each after a row with its number.
 
-    original is the content of the file. text may be edited: encode changes the source of the edited cells,
-    and no other byte of the file. The rows of broken cells are empty. marker begins the rows between cells.
+    original is the content of the file, and unedited the text of it. text may be edited: encode changes the
+    source of the edited cells, and no other byte of the file. The rows of broken cells are empty. marker
+    begins the rows between cells.
     """
 
     original: bytes = b""
+    unedited: str = ""
     marker: str = "# %% cell"
     broken: tuple[BrokenCell, ...] = ()
 
@@ -82,7 +84,7 @@ class NotebookText(SourceText):
 
     def encode(self) -> bytes:
         """Return the notebook with the edited cells. Raises Unreadable for an edited magic."""
-        before = {cell.number: cell.text for cell in read_notebook(self.path, self.original).cells}
+        before = {cell.number: cell.text for cell in replace(self, text=self.unedited).cells}
         changed = {cell.number: cell.text for cell in self.cells if before.get(cell.number) != cell.text}
         if not changed:
             return self.original
@@ -107,14 +109,15 @@ def read_notebook(path: str, data: bytes) -> NotebookText:
     pieces: list[str] = []
     for cell in found:
         error = _syntax_error(cell)
-        text = cell.text
+        rows = cell.text
         if error is not None:
             broken.append(error)
-            text = "\n" * len(rows_of(text))
-        if text and not text.endswith(("\n", "\r")):
-            text += "\n"
-        pieces.append(f"{marker} {cell.number}\n{text}")
-    return NotebookText(path, "".join(pieces), original=data, marker=marker, broken=tuple(broken))
+            rows = "\n" * len(rows_of(rows))
+        if rows and not rows.endswith(("\n", "\r")):
+            rows += "\n"
+        pieces.append(f"{marker} {cell.number}\n{rows}")
+    text = "".join(pieces)
+    return NotebookText(path, text, original=data, unedited=text, marker=marker, broken=tuple(broken))
 
 
 def _syntax_error(cell: Cell) -> BrokenCell | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from shapefix.sources.text import Unreadable
+from shapefix.sources.text import Unreadable, rows_of
 
 
 class OtherLanguage(Unreadable):
@@ -100,7 +100,7 @@ _HELP = re.compile(r"\s*(?:\?{1,2}\s*[\w.*%]+|[\w.*%]+\?{1,2})\s*(?:#.*)?\Z")
 
 
 def _cell(number: int, text: str) -> Cell:
-    rows = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+    rows = rows_of(text) or [""]
     first = next((n for n, row in enumerate(rows) if row.strip()), 0)
     magic = _CELL_MAGIC.match(rows[first])
     if magic is not None:
