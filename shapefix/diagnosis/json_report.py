@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from shapefix.diagnosis.diagnose import Diagnosis
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.report.json import encodable, finding_entry
-from shapefix.report.view import View, json_text
+from shapefix.report.json import dumped, finding_entry
+from shapefix.report.view import View
 
 
 def render(diagnosis: Diagnosis | None, view: View) -> Iterator[str]:
@@ -36,8 +35,7 @@ def render(diagnosis: Diagnosis | None, view: View) -> Iterator[str]:
             "causes": [finding_entry(each.finding, view) for each in diagnosis.causes],
             "frames": [_frame(each, view) for each in diagnosis.frames],
         }
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    yield json_text(text if encodable(text) else json.dumps(document, indent=2)) + "\n"
+    yield dumped(document) + "\n"
 
 
 def _layer(layer: FailingLayer | None, view: View) -> dict[str, object] | None:

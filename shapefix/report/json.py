@@ -21,10 +21,15 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         *(_failure(each, view) for each in failures),
         *(_unchecked(each, view) for each in view.unchecked),
     ):
-        text = json.dumps(entry, indent=2, ensure_ascii=False)
-        yield separator + json_text(text if encodable(text) else json.dumps(entry, indent=2))
+        yield separator + dumped(entry)
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"
+
+
+def dumped(document: object) -> str:
+    """Return a document as JSON for a terminal or a file, in ASCII if it cannot be encoded otherwise."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return json_text(text if encodable(text) else json.dumps(document, indent=2))
 
 
 def encodable(text: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.syntax import attributes_of_super
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
 from shapefix.interpreter.modules import Place, nodes
@@ -90,24 +92,8 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     elif event.fault is StepFault.MANUAL:
         init = event.owner.fields.get("__init__")
         node = getattr(init, "node", None)
-        call = (
-            next((each for each in nodes(node.body) if isinstance(each, cst.Call) and _is_super(each)), None)
-            if isinstance(node, cst.FunctionDef)
-            else None
-        )
+        calls = attributes_of_super(node, "__init__") if isinstance(node, cst.FunctionDef) else ()
         edit = None
-        if call is not None:
+        for call in islice(calls, 1):
             edit = rewrites.after_statement(Place(module, call), "self.automatic_optimization = False")
         yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
-
-
-def _is_super(call: cst.Call) -> bool:
-    """Whether a call is `super().__init__(...)`."""
-    function = call.func
-    return (
-        isinstance(function, cst.Attribute)
-        and function.attr.value == "__init__"
-        and isinstance(function.value, cst.Call)
-        and isinstance(function.value.func, cst.Name)
-        and function.value.func.value == "super"
-    )

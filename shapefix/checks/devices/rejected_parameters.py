@@ -11,13 +11,14 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.registering import wrapped
+from shapefix.checks.support.syntax import attributes_of_super
 from shapefix.checks.support.used_generators import used_up
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.registration import UnregisteredSet
 from shapefix.domains.training import OptimizerCreated, ParametersRejected, RejectedArgument
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.modules import Place, dotted_name, nodes
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FunctionValue, InstanceValue, Parameter, Value
 
@@ -132,14 +133,6 @@ def _misspelled(module: Value) -> cst.FunctionDef | None:
     return None
 
 
-def _calls_of_super(method: cst.FunctionDef) -> Iterator[cst.Name]:
-    """Yield the names in `super()._init_()` with the same mistake."""
-    for node in nodes(method.body):
-        if isinstance(node, cst.Attribute) and node.attr.value == method.name.value:
-            if isinstance(node.value, cst.Call) and dotted_name(node.value.func) == "super":
-                yield node.attr
-
-
 def _fixes(event: ParametersRejected, given: cst.Arg, tensors: list[UnregisteredSet]) -> Iterator[Fix]:
     module = event.place.module
     end = module.span(given.value).end()
@@ -164,7 +157,9 @@ def _fixes(event: ParametersRejected, given: cst.Arg, tensors: list[Unregistered
     elif event.reason is RejectedArgument.NO_PARAMETERS and (method := _misspelled(event.value)) is not None:
         owner = event.value.cls if isinstance(event.value, InstanceValue) else None
         if owner is not None:
-            named = [method.name, *_calls_of_super(method)]
+            # `super()._init_()` has the same mistake.
+            also = (each.attr for each in attributes_of_super(method, method.name.value))
+            named = [method.name, *also]
             edits = [Edit(owner.module.span(each), "__init__") for each in named]
             yield Fix(Applicability.UNSAFE, "name the constructor `__init__`", tuple(edits))
     elif event.reason is RejectedArgument.NO_PARAMETERS and tensors:

@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, enclosing_line
+from shapefix.checks.support.syntax import enclosing_function, enclosing_line
 from shapefix.checks.support.version_guards import is_guarded
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
 from shapefix.domains.checkpoints import ObjectsLoaded
@@ -67,8 +67,7 @@ def _is_first(event: ObjectsLoaded, context: CheckContext) -> bool:
 
 def _is_tested(place: Place) -> bool:
     """Whether a condition in the function around a place asks for the contents of the file."""
-    around = enclosing(place.module, place.node)
-    function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), around[0])
+    function = enclosing_function(place) or place.module.tree
     line = enclosing_line(place)
     names = {
         name

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
-from shapefix.interpreter.modules import Module, Place, nodes
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 
 
 def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
@@ -24,6 +26,14 @@ def number_index(node: cst.CSTNode) -> int | None:
     index = node.slice[0].slice
     value = index.value if isinstance(index, cst.Index) else None
     return value.evaluated_value if isinstance(value, cst.Integer) else None
+
+
+def attributes_of_super(function: cst.FunctionDef, name: str) -> Iterator[cst.Attribute]:
+    """Yield each `super().name` in the body of a function."""
+    for node in nodes(function.body):
+        if isinstance(node, cst.Attribute) and node.attr.value == name:
+            if isinstance(node.value, cst.Call) and dotted_name(node.value.func) == "super":
+                yield node
 
 
 def enclosing_function(place: Place) -> cst.FunctionDef | None:
