@@ -149,6 +149,6 @@ def _write(target: int, data: bytes) -> bool:
             view = view[os.write(target, view) :]
         except BlockingIOError:
             select.select([], [target], [])
-        except (BrokenPipeError, OSError):
+        except OSError:
             return False
     return True

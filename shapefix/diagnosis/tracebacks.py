@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -168,7 +169,7 @@ class _Reader:
 
 
 @dataclass
-class _Stack:
+class _Stack(ABC):
     """An unfinished stack: its frames, then its type and message, then the link to the next one."""
 
     prefix: str
@@ -217,9 +218,9 @@ class _Stack:
         self.noise += 1
         return self.noise <= _MOST_NOISE
 
+    @abstractmethod
     def take_frame(self, line: str) -> bool:
         """Read a line before the message; false for noise."""
-        raise NotImplementedError
 
     def _take_message(self, line: str) -> bool:
         text = line.strip()

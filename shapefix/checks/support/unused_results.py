@@ -33,13 +33,18 @@ def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
         return False
     if any(each.keyword and each.keyword.value == "out" for each in event.call.args):
         return False
-    if _is_display(event) or _loses_nothing(event) or _is_measured(event, name) or _is_of_a_temporary(event):
+    if (
+        _is_display(event)
+        or _loses_nothing(event)
+        or _has_other_name(event, name)
+        or _is_of_a_temporary(event)
+    ):
         return False
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     return isinstance(receiver, TensorValue) and receiver.certain
 
 
-def _is_measured(event: Discarded, name: str) -> bool:
+def _has_other_name(event: Discarded, name: str) -> bool:
     """Whether the operation is called by another name: `fn(x)` in a benchmark calls any function."""
     called = event.call.func
     return isinstance(called, cst.Name) and called.value != name
