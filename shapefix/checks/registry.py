@@ -112,7 +112,7 @@ def rule(
 
 
 def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
-    """The types of events that the rules of these codes check or read."""
+    """The types of events checked or read by the rules of these codes."""
     kinds: list[Kinds] = [on for code, on, _ in CHECKS if code in codes]
     kinds += [read for code, read in READ.items() if code in codes]
     return frozenset(kind for on in kinds for kind in (on if isinstance(on, tuple) else (on,)))
