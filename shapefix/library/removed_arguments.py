@@ -16,6 +16,7 @@ import libcst as cst
 from shapefix.domains.versions import RemovedArgument
 from shapefix.interpreter.calls import Arguments, call_outside
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.modules import dotted_name, nodes
 
 TRANSFORMERS = "transformers"
 _PREFIXES = {
@@ -29,6 +30,9 @@ _PREFIXES = {
     "datasets.": "datasets",
 }
 """Libraries by the start of qualified names."""
+_PATCHED_BY = {"trl": "unsloth"}
+"""Libraries changed by the import of another one: unsloth's trainers and configurations accept old arguments
+of trl (`_backwards_compatible_trainer` in unsloth/trainer.py)."""
 
 
 @cache
@@ -75,7 +79,7 @@ def _data() -> Mapping[str, Mapping[str, Any]]:
 def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
     """Emit an event for each argument missing in all permitted versions."""
     package = next((_PREFIXES[each] for each in _PREFIXES if name.startswith(each)), None)
-    if package is None or not isinstance(node, cst.Call):
+    if package is None or not isinstance(node, cst.Call) or _is_patched(ev, package):
         return
     parts = name.removesuffix(".__init__").split(".")
     table = removed_arguments(package)
@@ -84,6 +88,24 @@ def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNo
     base = _data()[package].get("inherits", {}).get(parts[-1])
     if base is not None and (package not in ev.oldest_versions or TRANSFORMERS in ev.oldest_versions):
         _note(ev, node, arguments, TRANSFORMERS, parts[-1], removed_arguments()[base])
+
+
+def _is_patched(ev: Evaluator, package: str) -> bool:
+    """Whether a file on the way to a call imports a library with changes to this one."""
+    patch = _PATCHED_BY.get(package)
+    modules = {frame.module for frame in ev.frames}
+    return patch is not None and any(patch in each.once(each.tree, _imported) for each in modules)
+
+
+def _imported(tree: cst.Module) -> frozenset[str]:
+    """The packages imported anywhere in a file."""
+    found = []
+    for node in nodes(tree):
+        if isinstance(node, cst.Import):
+            found += [dotted_name(each.name) for each in node.names]
+        elif isinstance(node, cst.ImportFrom) and node.module is not None and not node.relative:
+            found.append(dotted_name(node.module))
+    return frozenset(name.partition(".")[0] for name in found)
 
 
 def _note(

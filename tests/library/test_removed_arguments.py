@@ -122,6 +122,13 @@ def test_a_chosen_version_with_the_argument_is_silent(tmp_path: Path, version: s
     assert CheckSession((str(tmp_path),), Settings(options)).run().findings() == ()
 
 
+@pytest.mark.parametrize("imported", ["import unsloth", "from unsloth import FastLanguageModel"])
+def test_unsloth_changes_the_trainers_of_trl(imported: str, check: Check) -> None:
+    code = "from trl import SFTTrainer\n{}\nSFTTrainer(model=None, tokenizer=None, max_seq_length=512)\n"
+    assert [each.code for each in check(code.format("import torch"), {"SF407"})] == ["SF407", "SF407"]
+    assert check(code.format(imported), {"SF407"}) == []
+
+
 def test_another_version_of_the_class_accepts_both(check: Check) -> None:
     code = OLD.replace("import TrainingArguments", "import TrainingArguments as Base") + (
         "class TrainingArguments(Base):\n"
