@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import libcst as cst
 
@@ -35,6 +36,8 @@ class Mapped(Event):
 class Stacked(Event):
     """Creation of a tensor from a list of rows or tensors: `torch.tensor`, `torch.stack`, `numpy.array`."""
 
+    is_of_values: ClassVar[bool] = True
+
     function: str
     rows: Value
 
@@ -45,6 +48,8 @@ class ListGiven(Event):
 
     given is the value, method the name of a tensor's method or attribute, empty for arguments.
     """
+
+    is_of_values: ClassVar[bool] = True
 
     given: Value
     method: str = ""
@@ -129,6 +134,8 @@ class ModelCalled(Event):
     labels: SHIFTED, ALIGNED, or empty if unknown.
     """
 
+    is_of_values: ClassVar[bool] = True
+
     model: Value
     signature: CallSignature
     positional: int
@@ -145,6 +152,8 @@ class ModelCalled(Event):
 @dataclass(frozen=True, eq=False, slots=True)
 class OpRejectedForLastBatch(Event):
     """Rejection by torch for the last, smaller batch of a loader only."""
+
+    is_of_values: ClassVar[bool] = True
 
     refused: OpRejected
     batch: BatchSize

@@ -123,16 +123,18 @@ class CheckSession:
         return tuple(path for path in others if self._settings.invalid(path) is None)
 
     def _in_use(self, finding: Diagnostic) -> Diagnostic:
-        """Mark a finding in unused code: as info, unless its file was named."""
+        """Mark a finding in unused code, or one with an assumption: as info, unless its file was named."""
         if finding.is_answer:
             return finding
+        is_named = finding.span.path in self._names and not self._is_in_folder(finding.span.path)
+        if finding.assumes and not is_named:
+            finding = replace(finding, severity=Severity.INFO)
         entry = finding.entry
         code = self._code(entry.path)
         is_leftover = code.is_leftover(finding.span.path, finding.span.row, finding.span.column)
         unused = code.unused(entry.path, entry.row) or ("this method" if is_leftover else "")
         if not unused:
             return finding
-        is_named = finding.span.path in self._names and not self._is_in_folder(finding.span.path)
         severity = finding.severity if is_named and not is_leftover else Severity.INFO
         return replace(finding, unused=unused, severity=severity)
 
