@@ -137,7 +137,7 @@ def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
         diagnostic.error and astuple(diagnostic.error),
         diagnostic.follows and [diagnostic.follows.code, _from_span(diagnostic.follows.span)],
         diagnostic.habit,
-        diagnostic.assumes,
+        diagnostic.reservation,
         diagnostic.moment,
     ]
 
@@ -185,7 +185,7 @@ def _from_fix(fix: Fix) -> list[Any]:
 
 def _to_diagnostic(content: list[Any]) -> Diagnostic:
     code, name, severity, message, span, evidence, condition, fixes, error, follows, *rest = content
-    habit, assumes, moment = rest
+    habit, reservation, moment = rest
     return Diagnostic(
         code,
         name,
@@ -198,7 +198,7 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
         error=error and ExpectedError(error[0], error[1], Moment(error[2])),
         follows=follows and Cause(follows[0], Span(*follows[1])),
         habit=habit,
-        assumes=assumes,
+        reservation=reservation,
         moment=moment,
     )
 

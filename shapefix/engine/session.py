@@ -127,7 +127,7 @@ class CheckSession:
         if finding.is_answer:
             return finding
         is_named = finding.span.path in self._names and not self._is_in_folder(finding.span.path)
-        if finding.assumes and not is_named:
+        if finding.reservation and not is_named:
             finding = replace(finding, severity=Severity.INFO)
         entry = finding.entry
         code = self._code(entry.path)

@@ -122,10 +122,12 @@ class Way:
     """How a run got to an event: the conditions on the way, outermost first, and the function it began with.
 
     uncalled is the function or method without known callers, run with unknown arguments; None for the script.
+    unfollowed counts the calls before it with possible changes to any object of other code.
     """
 
     uncalled: FunctionValue | None
     guards: tuple[Guard, ...] = ()
+    unfollowed: int = 0
 
 
 SCRIPT_WAY = Way(None)
@@ -337,8 +339,8 @@ class Evaluator:
                 if loops := tuple(self._certain_loops()):
                     self.loops_to[event] = loops
                 guards = tuple(self._guards(event.place))
-                if guards or self.uncalled is not None:
-                    self.ways[event] = Way(self.uncalled, guards)
+                if guards or self.uncalled is not None or self.unfollowed:
+                    self.ways[event] = Way(self.uncalled, guards, self.unfollowed)
 
     def _guards(self, place: Place) -> Iterator[Guard]:
         """Yield the unknown conditions around a place of the innermost function, and around its callers."""

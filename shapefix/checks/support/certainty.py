@@ -1,4 +1,4 @@
-"""What a finding takes for granted on the way of the run to it."""
+"""Reservations: what a finding takes for granted on the way of the run to it."""
 
 from __future__ import annotations
 
@@ -7,60 +7,91 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Discarded, InPlaceWrite, Viewed
 from shapefix.interpreter.evaluator import Guard, Way
-from shapefix.interpreter.events import Event, OperationEvent
+from shapefix.interpreter.events import Event, OperationEvent, OpRejected
 from shapefix.interpreter.modules import Place, children, dotted_name, nodes
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
+from shapefix.interpreter.values import FunctionValue
+from shapefix.tensors.errors import TooManyIndices
 
 
-def assumption(event: Event, found: Diagnostic, context: CheckContext) -> str:
-    """Return what a finding takes for granted, in words; "" if the code itself says all of it.
-
-    Only a claim about the values at a place can be wrong for another way to it.
-    """
-    if not event.is_of_values:
+def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
+    """Return the reason to report a finding on request only, in words; "" if the code says all of it."""
+    if _is_tried_out(event):
+        return "the script tries this line out: it runs at once, on values made beside it"
+    if not event.is_of_values or _is_without_dimensions(event):
         return ""
     way = context.way(event)
     guard = next(_deciding(way), None)
     if guard is not None:
-        return f"the run gets past `{abbreviate(guard.test.code)}` with these values"
-    if way.uncalled is not None:
-        return f"`{way.uncalled.qualified}` is called with values for which this holds"
+        return f"it is assumed that `{abbreviate(guard.test.code)}` lets these values pass"
+    if isinstance(event, DeviceMismatch) and event.cpu.within is not None:
+        # A module makes this tensor itself, whoever calls it.
+        return ""
+    if way.uncalled is not None and _takes_arguments(way.uncalled):
+        return f"no known code calls `{way.uncalled.qualified}`, so its arguments are assumed"
     if isinstance(event, OperationEvent) and found.condition is not None and not found.condition.constant:
-        return f"a run has sizes with {found.condition.text}"
+        return f"it is assumed that a run has {found.condition.text}"
+    if way.unfollowed:
+        return "it is assumed that no unknown code called before changes these objects"
     return ""
+
+
+def _is_without_dimensions(event: Event) -> bool:
+    """Whether a tensor without dimensions is indexed: `loss[0]` fails whatever the values are."""
+    return isinstance(event, OpRejected) and isinstance(event.error, TooManyIndices) and event.error.rank == 0
+
+
+def _takes_arguments(function: FunctionValue) -> bool:
+    """Whether a function gets values from its callers, a method from its object."""
+    params = function.node.params
+    return function.owner is not None or any((*params.posonly_params, *params.params, *params.kwonly_params))
 
 
 def _deciding(way: Way) -> Iterator[Guard]:
     """Yield the conditions that may depend on the values of the finding.
 
-    Those of the same function may. One around a call only may if it reads what the call passes on: others
-    choose what the program does, such as `if args.train:`.
+    Those of the same function may. One around a call only may if it reads what the call passes on, and so
+    does one on a setting: others choose what the program does, such as `if args.train:`.
     """
     for guard in way.guards:
-        if _is_periodic(guard.test) or _is_about_the_machine(guard.test):
+        if _counts_passes(guard.test) or _asks_for_hardware(guard.test):
             continue
-        if guard.is_own or not set(_names(guard.test.node)).isdisjoint(_names(guard.at.node)):
+        names = set(_names(guard.test.node))
+        if (guard.is_own and not all(map(_is_setting, names))) or not names.isdisjoint(_names(guard.at.node)):
             yield guard
 
 
-def _is_periodic(test: Place) -> bool:
-    """Whether a condition only counts passes: `step % 100 == 0`."""
+def _counts_passes(test: Place) -> bool:
+    """Whether a condition selects some passes of a loop: `step % 100 == 0`."""
     return any(isinstance(node, cst.Modulo) for node in nodes(test.node))
 
 
-def _is_about_the_machine(test: Place) -> bool:
+def _asks_for_hardware(test: Place) -> bool:
+    """Whether a condition is about the machine: `torch.cuda.is_available()`."""
     return any(
         isinstance(node, cst.Attribute) and node.attr.value == "is_available" for node in nodes(test.node)
     )
+
+
+_SETTINGS = frozenset({"args", "opt", "opts", "cfg", "config", "FLAGS", "hparams"})
+
+
+def _is_setting(name: str) -> bool:
+    """Whether a name is usual for a setting of the program: `args.train`, `self.config.mode`."""
+    return not _SETTINGS.isdisjoint(name.split(".")[:-1])
 
 
 _OF_TENSORS = frozenset({"shape", "ndim", "dtype", "device", "is_cuda", "requires_grad"})
 
 
 def _names(node: cst.CSTNode) -> Iterator[str]:
-    """Yield the names and chains of attributes read by code: `x` for `x.dim()` and `len(x.shape)`, `self.mode`."""
+    """Yield the names and chains of attributes read by code: `x` for `x.dim()` and `x.shape`, `self.mode`."""
     if isinstance(node, cst.Call):
         parts: tuple[cst.CSTNode, ...] = tuple(each.value for each in node.args)
         if isinstance(node.func, cst.Attribute):
@@ -74,3 +105,40 @@ def _names(node: cst.CSTNode) -> Iterator[str]:
         parts = tuple(children(node))
     for part in parts:
         yield from _names(part)
+
+
+def _is_tried_out(event: Event) -> bool:
+    """Whether a statement of the script, outside of functions and loops, works on tensors made there.
+
+    Its author has run it, and knows what happens: a lesson, or a scratch cell of a notebook.
+    """
+    if event.calls or not isinstance(event, (OpRejected, Viewed, InPlaceWrite, Discarded)):
+        return False
+    if isinstance(event, Discarded) and event.function.rpartition(".")[2] in _MOVES:
+        # A lost move shows where the tensor meets others.
+        return False
+    around = enclosing(event.place.module, event.place.node)
+    if any(isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.For, cst.While)) for node in around):
+        return False
+    return all(map(_is_made_in_script, _tensors(event)))
+
+
+_MOVES = frozenset({"to", "cuda", "cpu"})
+
+
+def _tensors(event: OpRejected | Viewed | InPlaceWrite | Discarded) -> list[TensorValue | None]:
+    if isinstance(event, OpRejected):
+        return [operand.tensor for operand in event.operands]
+    return [event.held if isinstance(event, Discarded) else event.tensor]
+
+
+def _is_made_in_script(tensor: TensorValue | None) -> bool:
+    """Whether every known step in the life of a tensor is at the top level of a script."""
+    if tensor is None or tensor.origin is None:
+        return False
+    step: LayoutStep | None = tensor.origin
+    while step is not None:
+        if step.function is not None:
+            return False
+        step = step.source or step.before
+    return True
