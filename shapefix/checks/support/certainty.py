@@ -11,13 +11,16 @@ from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
 from shapefix.domains.devices import DeviceMismatch
-from shapefix.domains.operations import Discarded, InPlaceWrite, Viewed
+from shapefix.domains.operations import Discarded
 from shapefix.interpreter.evaluator import Guard, Way
 from shapefix.interpreter.events import Event, OperationEvent, OpRejected
 from shapefix.interpreter.modules import Place, children, dotted_name, nodes
+from shapefix.interpreter.refinement import sizes_in
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import FunctionValue
 from shapefix.tensors.errors import TooManyIndices
+from shapefix.tensors.ops import Op
+from shapefix.tensors.polynomials import every_symbol
 
 
 def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
@@ -33,7 +36,7 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
     if isinstance(event, DeviceMismatch) and event.cpu.within is not None:
         # A module makes this tensor itself, whoever calls it.
         return ""
-    if way.uncalled is not None and _takes_arguments(way.uncalled):
+    if way.uncalled is not None and _takes_arguments(way.uncalled) and not _is_stated(event):
         return f"no known code calls `{way.uncalled.qualified}`, so its arguments are assumed"
     if isinstance(event, OperationEvent) and found.condition is not None and not found.condition.constant:
         return f"it is assumed that a run has {found.condition.text}"
@@ -51,6 +54,23 @@ def _takes_arguments(function: FunctionValue) -> bool:
     """Whether a function gets values from its callers, a method from its object."""
     params = function.node.params
     return function.owner is not None or any((*params.posonly_params, *params.params, *params.kwonly_params))
+
+
+_MADE = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})
+
+
+def _is_stated(event: Event) -> bool:
+    """Whether the code around an operation states all of its sizes, and makes its tensors."""
+    if not isinstance(event, OpRejected) or any(map(every_symbol, sizes_in(event.error))):
+        return False
+    return all(_first_op(operand.tensor) in _MADE for operand in event.operands)
+
+
+def _first_op(tensor: TensorValue) -> Op | None:
+    step = tensor.origin
+    while step is not None and (before := step.source or step.before) is not None:
+        step = before
+    return None if step is None else step.op
 
 
 def _deciding(way: Way) -> Iterator[Guard]:
@@ -112,7 +132,7 @@ def _is_tried_out(event: Event) -> bool:
 
     Its author has run it, and knows what happens: a lesson, or a scratch cell of a notebook.
     """
-    if event.calls or not isinstance(event, (OpRejected, Viewed, InPlaceWrite, Discarded)):
+    if event.calls or not isinstance(event, (OpRejected, Discarded)):
         return False
     if isinstance(event, Discarded) and event.function.rpartition(".")[2] in _MOVES:
         # A lost move shows where the tensor meets others.
@@ -120,16 +140,11 @@ def _is_tried_out(event: Event) -> bool:
     around = enclosing(event.place.module, event.place.node)
     if any(isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.For, cst.While)) for node in around):
         return False
-    return all(map(_is_made_in_script, _tensors(event)))
+    tensors = [event.held] if isinstance(event, Discarded) else [each.tensor for each in event.operands]
+    return all(map(_is_made_in_script, tensors))
 
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
-
-
-def _tensors(event: OpRejected | Viewed | InPlaceWrite | Discarded) -> list[TensorValue | None]:
-    if isinstance(event, OpRejected):
-        return [operand.tensor for operand in event.operands]
-    return [event.held if isinstance(event, Discarded) else event.tensor]
 
 
 def _is_made_in_script(tensor: TensorValue | None) -> bool:
