@@ -20,14 +20,15 @@ from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import FunctionValue
 from shapefix.tensors.errors import TooManyIndices
 from shapefix.tensors.ops import Op
-from shapefix.tensors.polynomials import every_symbol
 
 
 def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
     """Return the reason to report a finding on request only, in words; "" if the code says all of it."""
+    if _is_without_dimensions(event):
+        return ""
     if _is_tried_out(event):
         return "the script tries this line out: it runs at once, on values made beside it"
-    if not event.is_of_values or _is_without_dimensions(event):
+    if not event.is_of_values:
         return ""
     way = context.way(event)
     guard = next(_deciding(way), None)
@@ -61,7 +62,7 @@ _MADE = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})
 
 def _is_stated(event: Event) -> bool:
     """Whether the code around an operation states all of its sizes, and makes its tensors."""
-    if not isinstance(event, OpRejected) or any(map(every_symbol, sizes_in(event.error))):
+    if not isinstance(event, OpRejected) or any(size.value is None for size in sizes_in(event.error)):
         return False
     return all(_first_op(operand.tensor) in _MADE for operand in event.operands)
 
