@@ -250,7 +250,7 @@ def test_a_habit_has_one_cause_in_all_files_and_in_all_runs(write: Write) -> Non
     write(
         steps=loss,
         train="import torch\nfrom steps import update\n\nupdate(torch.zeros(3))\n",
-        other="import torch\n\nprint(torch.zeros(3).sum().data[0])\nfor x in range(2):\n    torch.zeros(3).view(2)\n",
+        other="import torch\n\nprint(torch.zeros(3).sum().data[0])\nx = torch.zeros(3).view(2)\n",
     )
     found = examined(select=("SF507",)).findings()
     habit = [each for each in found if each.habit]

@@ -27,7 +27,7 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
     if _is_without_dimensions(event):
         return ""
     if _is_tried_out(event):
-        return "the script tries this line out: it runs at once, on values made beside it"
+        return "the line may only show a result: the script makes its tensor, too"
     if not event.is_of_values:
         return ""
     way = context.way(event)
@@ -129,20 +129,14 @@ def _names(node: cst.CSTNode) -> Iterator[str]:
 
 
 def _is_tried_out(event: Event) -> bool:
-    """Whether a statement of the script, outside of functions and loops, works on tensors made there.
-
-    Its author has run it, and knows what happens: a lesson, or a scratch cell of a notebook.
-    """
-    if event.calls or not isinstance(event, (OpRejected, Discarded)):
-        return False
-    if isinstance(event, Discarded) and event.function.rpartition(".")[2] in _MOVES:
+    """Whether a script computes something to look at: outside of functions and loops, from its own tensors."""
+    if event.calls or not isinstance(event, Discarded) or event.function.rpartition(".")[2] in _MOVES:
         # A lost move shows where the tensor meets others.
         return False
     around = enclosing(event.place.module, event.place.node)
     if any(isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.For, cst.While)) for node in around):
         return False
-    tensors = [event.held] if isinstance(event, Discarded) else [each.tensor for each in event.operands]
-    return all(map(_is_made_in_script, tensors))
+    return _is_made_in_script(event.held)
 
 
 _MOVES = frozenset({"to", "cuda", "cpu"})
