@@ -18,7 +18,7 @@ from shapefix.interpreter.modules import Place, children, dotted_name, nodes
 from shapefix.interpreter.refinement import sizes_in
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import FunctionValue
-from shapefix.tensors.errors import TooManyIndices
+from shapefix.tensors.errors import TooManyIndices, WrongDtype
 from shapefix.tensors.ops import Op
 
 
@@ -41,7 +41,7 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
         return f"no known code calls `{way.uncalled.qualified}`, so its arguments are assumed"
     if isinstance(event, OperationEvent) and found.condition is not None and not found.condition.constant:
         return f"it is assumed that a run has {found.condition.text}"
-    if way.unfollowed:
+    if way.unfollowed and _is_of_objects(event):
         return "it is assumed that no unknown code called before changes these objects"
     return ""
 
@@ -72,6 +72,19 @@ def _first_op(tensor: TensorValue) -> Op | None:
     while step is not None and (before := step.source or step.before) is not None:
         step = before
     return None if step is None else step.op
+
+
+def _is_of_objects(event: Event) -> bool:
+    """Whether a finding is about a layer, a model or a list, unlike the sizes and dtype of a tensor.
+
+    Unknown code that gets such an object may change it.
+    """
+    if isinstance(event, OpRejected) and isinstance(event.error, WrongDtype):
+        return False
+    if not isinstance(event, OperationEvent) or event.layer is not None:
+        return True
+    is_parameter = any(operand.tensor.own for operand in event.operands)
+    return is_parameter or (isinstance(event, DeviceMismatch) and event.cpu.of_weights)
 
 
 def _deciding(way: Way) -> Iterator[Guard]:
@@ -129,7 +142,7 @@ def _names(node: cst.CSTNode) -> Iterator[str]:
 
 
 def _is_tried_out(event: Event) -> bool:
-    """Whether a script computes something to look at: outside of functions and loops, from its own tensors."""
+    """Whether a script computes something to look at: outside of functions and loops, of its own tensors."""
     if event.calls or not isinstance(event, Discarded) or event.function.rpartition(".")[2] in _MOVES:
         # A lost move shows where the tensor meets others.
         return False
