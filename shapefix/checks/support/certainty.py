@@ -103,7 +103,10 @@ def _deciding(way: Way) -> Iterator[Guard]:
 
 def _counts_passes(test: Place) -> bool:
     """Whether a condition selects some passes of a loop: `step % 100 == 0`."""
-    return any(isinstance(node, cst.Modulo) for node in nodes(test.node))
+    return any(
+        isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
+        for node in nodes(test.node)
+    )
 
 
 def _asks_for_hardware(test: Place) -> bool:
