@@ -49,7 +49,7 @@ class Library(Protocol):
         """Check whether an unknown value with a method of this name is probably a tensor."""
 
     def object_with(self, method: str, keywords: frozenset[str] = frozenset()) -> Value | None:
-        """Object of unknown origin whose class alone has a method that takes these keywords; None without."""
+        """Object of unknown origin, of the only class with such a method and keywords; None without one."""
 
     def annotated(self, name: str) -> Value | None:
         """Value of a parameter annotated with this qualified name."""

@@ -1,4 +1,4 @@
-"""Variables inside of a branch: what its condition says of values that may be None."""
+"""Variables inside of a branch: its condition may exclude None."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _write(ev: Evaluator, node: cst.BaseExpression, *, exists: bool) -> None:
 
 
 def _variable(ev: Evaluator, node: cst.BaseExpression) -> tuple[dict[Any, Any], str] | None:
-    """Names of a scope or of an object, and the one that node reads; None for other expressions."""
+    """Names of a scope or of an object, and the one read by node; None for other expressions."""
     if isinstance(node, cst.Name):
         return ev.frame.scope.home(node.value).names, node.value
     if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):

@@ -126,7 +126,7 @@ class PerhapsNone(Unknown):
 
 
 def present(value: Value) -> Value:
-    """Value where the code uses it as an object: None would raise, and a method shows its class."""
+    """Value of a variable used as an object: None would raise, and a method shows its class."""
     if isinstance(value, PerhapsNone):
         return value.value
     if isinstance(value, Unknown) and value.used_as is not None:

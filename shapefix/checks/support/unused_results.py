@@ -78,7 +78,7 @@ _PURE_LAYERS = frozenset(
 
 
 def _is_of_a_pure_layer(event: Discarded) -> bool:
-    """Whether a layer that only computes, and does not write in place, got a tensor with a name."""
+    """Whether a layer without side effects got a tensor with a name."""
     layer = event.receiver
     if not isinstance(layer, LibraryObject) or layer.kind not in _PURE_LAYERS:
         return False

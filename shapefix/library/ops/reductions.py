@@ -17,7 +17,7 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 
 _OF_FLOATS = frozenset({"mean", "nanmean", "std", "var", "norm"})
-"""Reductions that torch refuses for integers and booleans, unless told a dtype."""
+"""Reductions that torch refuses for integers and booleans, without a dtype among the arguments."""
 _TO_BOOL = frozenset({"any", "all"})
 _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
 
