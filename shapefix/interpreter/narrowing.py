@@ -17,7 +17,7 @@ from shapefix.interpreter.values import (
 
 
 def narrow(ev: Evaluator, test: cst.BaseExpression, outcome: bool) -> None:
-    """Write the variables tested by a condition as they are where it has this outcome."""
+    """Write the tested variables of a condition as they are after this outcome."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         narrow(ev, test.expression, not outcome)
     elif isinstance(test, cst.BooleanOperation):

@@ -137,12 +137,12 @@ def one_or_splits(place: Place | None = None) -> LibraryObject:
 
 
 def is_split_name(dataset: LibraryObject, key: str) -> bool:
-    """Check whether key names a split of a value that may be several datasets: it is not a known column."""
+    """Check whether key names a split of one or several datasets, as no known column has the name."""
     return OR_SPLITS in dataset.fields and key not in rows_of(dataset).fields
 
 
 def split_of(dataset: LibraryObject) -> LibraryObject:
-    """One split of a value that may be several datasets."""
+    """One split of one or several datasets."""
     found = another(dataset)
     found.fields.pop(OR_SPLITS, None)
     return found
