@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -35,7 +36,7 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
         yield from _others(others, view)
         if patch:
             yield "\n"
-            yield from patch
+            yield from (visible(line.replace("\r\n", "\n"), "\n\t") for line in patch)
             unsafe = first.finding.fix is not None and first.finding.fix.applicability is Applicability.UNSAFE
             yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
     else:
@@ -169,5 +170,4 @@ def _script(diagnosis: Diagnosis, view: View) -> str:
         return ""
     if frames[0].frame.function != "<module>" and not frames[0].frame.is_cell:
         return ""
-    path = one_line(view.relative(file_of(frames[0].span.path)))
-    return path if re.fullmatch(r"[\w./-]+", path) else f"'{path}'"
+    return shlex.quote(one_line(view.relative(file_of(frames[0].span.path))))
