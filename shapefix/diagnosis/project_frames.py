@@ -57,14 +57,14 @@ class FrameSources:
 
     def __init__(self, folder: str, notebook: str | None = None, holder: int | None = None) -> None:
         self._folder = folder
-        self._notebook = notebook
+        self.notebook = notebook
         self._holder = holder
         self._paths: dict[str, str | None] = {}
         self._cells: dict[str, tuple[RunCell, ...]] = {}
 
     def held_by(self, holder: int) -> FrameSources:
         """Return the same sources for the traceback in another cell."""
-        other = FrameSources(self._folder, self._notebook, holder)
+        other = FrameSources(self._folder, self.notebook, holder)
         other._paths, other._cells = self._paths, self._cells
         return other
 
@@ -95,8 +95,8 @@ class FrameSources:
     def _matched(self, report: ErrorReport) -> MatchedCells | None:
         """Return the cells for the frames of an error, from the notebook with the best fit."""
         texts = [frame.text for frame in report.frames if frame.is_cell and frame.text]
-        if self._notebook is not None:
-            return match_cells(report.frames, self._notebook, self._read(self._notebook), self._holder)
+        if self.notebook is not None:
+            return match_cells(report.frames, self.notebook, self._read(self.notebook), self._holder)
         if not texts:
             return None
         # In the file the text is a part of a JSON string.

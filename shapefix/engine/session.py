@@ -269,6 +269,10 @@ class CheckSession:
         """Return the absolute path of a file, by its path in a finding."""
         return self._display.real(path)
 
+    def shown_path(self, path: str) -> str:
+        """Return the path of a file in findings, by its absolute path."""
+        return self._display.path(path)
+
     def is_given(self, path: str) -> bool:
         """Check whether the file at an absolute path is under the given paths."""
         return path in self._names
