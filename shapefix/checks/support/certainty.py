@@ -1,4 +1,4 @@
-"""Reservations: what a finding takes for granted on the way of the run to it."""
+"""Reservations: assumptions of a finding about the way of the run to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
     if guard is not None:
         return f"it is assumed that `{abbreviate(guard.test.code)}` lets these values pass"
     if isinstance(event, DeviceMismatch) and event.cpu.within is not None:
-        # A module makes this tensor itself, whoever calls it.
+        # A module makes this tensor itself, for each caller.
         return ""
     if way.uncalled is not None and _takes_arguments(way.uncalled) and not _is_stated(event):
         return f"no known code calls `{way.uncalled.qualified}`, so its arguments are assumed"
@@ -47,7 +47,7 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
 
 
 def _is_without_dimensions(event: Event) -> bool:
-    """Whether a tensor without dimensions is indexed: `loss[0]` fails whatever the values are."""
+    """Whether a tensor without dimensions is indexed: `loss[0]` fails for all values."""
     return isinstance(event, OpRejected) and isinstance(event.error, TooManyIndices) and event.error.rank == 0
 
 
@@ -88,7 +88,7 @@ def _is_of_objects(event: Event) -> bool:
 
 
 def _deciding(way: Way) -> Iterator[Guard]:
-    """Yield the conditions that may depend on the values of the finding.
+    """Yield the conditions with a possible influence on the values of the finding.
 
     Those of the same function may. One around a call only may if it reads what the call passes on, and so
     does one on a setting: others choose what the program does, such as `if args.train:`.
