@@ -98,6 +98,7 @@ def _without_code(
         "cause": None,
         "evidence": [],
         "condition": None,
+        "reservation": None,
         "fix": None,
     }
 
