@@ -349,7 +349,7 @@ def linspace(call: Call) -> Value:
 
 
 def stack_of(data: Value | None) -> TensorValue | None:
-    """Tensor of the rows in a list of arrays; None for other values, or for arrays that may differ."""
+    """Tensor of the rows in a list of arrays; None for other values, or for arrays of several sizes."""
     items = elements(data)
     one = as_array(items[0] if items else data.element if isinstance(data, ListValue) else None)
     if one is None or one.dtype is None or one.layout is None:

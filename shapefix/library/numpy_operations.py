@@ -111,7 +111,7 @@ def _elementwise(call: Call, one: Value | None, other: Value | None, name: str) 
 
 
 def _is_wider_kind(left: TensorValue, right: TensorValue) -> bool:
-    """Check for whole numbers and a float64, whose result is float64 whatever their ranks."""
+    """Check for whole numbers and a float64: the result is float64 for any ranks."""
     return {"float64"} == {e.dtype for e in (left, right)} - _WIDTHS.keys()
 
 

@@ -158,7 +158,7 @@ def read(call: Call) -> Value:
 
 
 def _some_rows(call: Call, columns: Columns) -> Value:
-    """Table of rows for which a condition holds: their numbers are those of a part of the range."""
+    """Table of some of the rows: their numbers are a part of the range."""
     rows = Size.symbol("rows", least=0)
     arrays = {name: as_array(column) for name, column in columns.items()}
     kept = {n: _column(call, rows, None if a is None else a.dtype, None) for n, a in arrays.items()}
@@ -184,7 +184,7 @@ def write(call: Call) -> Value:
 
 @method(FRAME, "@values")
 def values(call: Call) -> Value:
-    """Array of all columns, with the dtype that holds each of them."""
+    """Array of all columns, in their common dtype."""
     columns, table = columns_of(call.receiver), call.receiver
     if not columns or not isinstance(table, LibraryObject):
         return Unknown()
@@ -269,7 +269,7 @@ def same_columns(call: Call) -> Value:
     *("@iat", "apply", "pipe", "assign", "transform"),
 )
 def perhaps_written(call: Call) -> Value:
-    """Forget a table after an operation that may change it."""
+    """Forget a table after a possible change."""
     _lose(call, call.receiver)
     return Unknown()
 

@@ -175,7 +175,7 @@ def range_of(value: Value | None) -> ValueRange | None:
 
 
 def combined(name: str, one: Value | None, other: Value | None, dtype: str | None) -> ValueRange | None:
-    """Range of `one + other` and the like, for a tensor and a number in any order.
+    """Range of a sum, difference, product or quotient of a tensor and a number, in any order.
 
     None if it is not known, or if its numbers do not fit into the dtype of the result.
     """
@@ -198,7 +198,7 @@ def combined(name: str, one: Value | None, other: Value | None, dtype: str | Non
 
 
 def either(one: Value | None, other: Value | None) -> ValueRange | None:
-    """Range of elements that each are one of two numbers.
+    """Range of a choice between two numbers for each element.
 
     Of a tensor, the condition may leave out just the elements at the ends.
     """

@@ -57,7 +57,7 @@ def container(call: Call) -> Value:
 
 @function("collections.deque")
 def queue(call: Call) -> Value:
-    """List that drops items at the other end once it has the stated length."""
+    """List of limited length: a longer one loses items at its other end."""
     given, most = call.value(0, "iterable"), call.value(1, "maxlen")
     is_empty = given is None or (isinstance(given, Constant) and given.value is None)
     is_open = most is None or (isinstance(most, Constant) and most.value is None)
