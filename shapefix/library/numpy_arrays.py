@@ -29,6 +29,7 @@ from shapefix.library.python.random_numbers import number_below
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments, arguments_of, fitted
 from shapefix.library.tensors import as_result, device_asked, is_number
+from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
@@ -417,8 +418,16 @@ def copied(call: Call) -> Value:
 @method(ARRAY, "__setitem__")
 def written(call: Call) -> Value:
     """Forget the numbers of an array after a write of others."""
-    held = as_array(call.receiver)
-    if held is not None:
+    held, number = as_array(call.receiver), range_of(call.value(1))
+    if held is None:
+        return NONE
+    known = range_of(held)
+    is_larger = known is not None and number is not None and at_least(number.most - known.most, 1)
+    if number is not None and is_larger:
+        # Perhaps no other number is left.
+        added = ValueRange(number.least, number.most, drawn=True)
+        call.ev.journal.write(held, "extremes", fitting(added, held.dtype))
+    else:
         held.storage.overwritten = True
     return NONE
 

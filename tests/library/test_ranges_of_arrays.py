@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import pytest
 import torch
 from checking import Check
@@ -101,3 +101,18 @@ def test_numbers_written_before_are_forgotten(lines: str, check: Check) -> None:
     code = f"{HEAD}{written}\nrows = nn.Embedding(4, 2)(torch.from_numpy(labels.copy()).long())\n"
     exec(code, {})
     assert not check(code, {"SF505"})
+
+
+@pytest.mark.parametrize(
+    ("end", "found"), [("", True), ("mask[mask == 255] = 1", False), ("mask //= 255", False)]
+)
+def test_a_number_written_into_an_array_is_in_it(end: str, found: bool, check: Check) -> None:
+    code = f"""{HEAD}
+mask = np.zeros((8, 8), dtype=np.uint8)
+mask[2:4, 3:] = 255
+{end}
+loss = nn.CrossEntropyLoss()(torch.randn(1, 2, 8, 8), torch.from_numpy(mask).long()[None])
+"""
+    assert bool(check(code, {"SF517"})) is found
+    if not found:
+        exec(code, {})
