@@ -38,6 +38,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
     facts_of,
+    integer,
 )
 from shapefix.library.data.collators import collate_by, is_callable
 from shapefix.library.data.datasets.cells import fresh_row
@@ -99,8 +100,55 @@ def random_split(call: Call) -> Value:
     """Split the dataset into subsets of the requested lengths or fractions."""
     given = arguments_under(call, f"{_DATA}.random_split")
     parts = elements(given.value("lengths"))
-    part = LibraryObject(SUBSET, {}, call.place, {"dataset": given.value("dataset"), "indices": Unknown()})
-    return ListValue(None if parts is None else (part,) * len(parts), part)
+    shared = {"dataset": given.value("dataset"), "indices": Unknown()}
+    if parts is None:
+        return ListValue(None, LibraryObject(SUBSET, {}, call.place, shared))
+    # Fractions of 1 are not numbers of samples.
+    counts = [as_size(part) for part in parts]
+    return ListValue(
+        tuple(
+            LibraryObject(SUBSET, {}, call.place, shared if count is None else {**shared, "length": integer(count)})
+            for count in counts
+        )
+    )
+
+
+@method(TENSORS, "__len__")
+@method(SUBSET, "__len__")
+@method(CONCATENATED, "__len__")
+def number_of_samples(call: Call) -> Value:
+    """Number of samples, as far as it is known."""
+    dataset = call.receiver
+    if not isinstance(dataset, LibraryObject):
+        return Unknown()
+    fields = dataset.fields
+    if dataset.kind == SUBSET:
+        count = length_of(call, fields.get("indices"))
+        return fields.get("length") or (Unknown() if count is None else integer(count))
+    name = "datasets" if dataset.kind == CONCATENATED else "tensors"
+    parts = elements(fields.get(name)) or ()
+    counts = [length_of(call, part) for part in parts[: None if name == "datasets" else 1]]
+    known = [count for count in counts if count is not None]
+    return integer(sum(known[1:], known[0])) if known and len(known) == len(counts) else Unknown()
+
+
+@method(LOADER, "__len__")
+def number_of_batches(call: Call) -> Value:
+    """Number of batches of a loader without a sampler, for constants only."""
+    loader = call.receiver
+    if not isinstance(loader, LibraryObject):
+        return Unknown()
+    samplers = loader.fields["sampler"], loader.fields["batch_sampler"]
+    if not all(isinstance(each, Constant) and each.value is None for each in samplers):
+        return Unknown()
+    size, drops = as_size(loader.fields["batch_size"]), loader.fields["drop_last"]
+    length = length_of(call, loader.fields["dataset"])
+    if size is None or not size.value or length is None or length.value is None:
+        return Unknown()
+    if not isinstance(drops, Constant) or Sent in facts_of(loader):
+        return Unknown()
+    whole, rest = divmod(length.value, size.value)
+    return integer(Size.of(whole + (rest > 0 and not drops.value)))
 
 
 @function(CONCATENATED)
