@@ -54,7 +54,7 @@ from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.memory_format import suggests_channels_last
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import BatchSize, SampleIndex
+from shapefix.tensors.symbols import BatchCount, BatchSize, SampleIndex
 
 _DATA = "torch.utils.data"
 _FIRST = 4
@@ -76,6 +76,13 @@ for _kind in DISTRIBUTED_SAMPLERS:
 @dataclass(frozen=True, slots=True)
 class Sent(Fact):
     """Batches of a loader are sent to a device by accelerate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Fact):
+    """Number of batches of a loader, read by the code."""
+
+    batches: Size
 
 
 @method(DATASET, "__init__")
@@ -105,12 +112,8 @@ def random_split(call: Call) -> Value:
         return ListValue(None, LibraryObject(SUBSET, {}, call.place, shared))
     # Fractions of 1 are not numbers of samples.
     counts = [as_size(part) for part in parts]
-    return ListValue(
-        tuple(
-            LibraryObject(SUBSET, {}, call.place, shared if count is None else {**shared, "length": integer(count)})
-            for count in counts
-        )
-    )
+    lengths = [{} if count is None else {"length": integer(count)} for count in counts]
+    return ListValue(tuple(LibraryObject(SUBSET, {}, call.place, shared | each) for each in lengths))
 
 
 @method(TENSORS, "__len__")
@@ -134,21 +137,30 @@ def number_of_samples(call: Call) -> Value:
 
 @method(LOADER, "__len__")
 def number_of_batches(call: Call) -> Value:
-    """Number of batches of a loader without a sampler, for constants only."""
+    """Number of batches of a loader, a symbol for each loader if it is not a constant."""
     loader = call.receiver
     if not isinstance(loader, LibraryObject):
         return Unknown()
+    count = _constant_count(call, loader)
+    if count is None:
+        made = loader.facts.known(Counted)
+        count = made.batches if made is not None else Size.from_symbol(BatchCount("batches", loader.place))
+        loader.facts[Counted] = Counted(count)
+    return integer(count)
+
+
+def _constant_count(call: Call, loader: LibraryObject) -> Size | None:
     samplers = loader.fields["sampler"], loader.fields["batch_sampler"]
     if not all(isinstance(each, Constant) and each.value is None for each in samplers):
-        return Unknown()
+        return None
     size, drops = as_size(loader.fields["batch_size"]), loader.fields["drop_last"]
     length = length_of(call, loader.fields["dataset"])
     if size is None or not size.value or length is None or length.value is None:
-        return Unknown()
+        return None
     if not isinstance(drops, Constant) or Sent in facts_of(loader):
-        return Unknown()
+        return None
     whole, rest = divmod(length.value, size.value)
-    return integer(Size.of(whole + (rest > 0 and not drops.value)))
+    return Size.of(whole + (rest > 0 and not drops.value))
 
 
 @function(CONCATENATED)
@@ -321,7 +333,9 @@ def batches(call: Call) -> Value:
     made = _batch(call, loader, first) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and Sent in facts_of(loader):
         return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
-    return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({RaggedDim()}))
+    count = _constant_count(call, loader) if isinstance(loader, LibraryObject) else None
+    one = made.batch if made is not None else Unknown()
+    return ListValue(None, one, count, axes=frozenset({RaggedDim()}))
 
 
 @dataclass(frozen=True, eq=False)
