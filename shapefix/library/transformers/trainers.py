@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.domains.batches import Collated, ColumnsChosen
 from shapefix.domains.lost_values import note_dataset
-from shapefix.interpreter.calls import Call
+from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.per_item_sizes import now
@@ -195,8 +195,25 @@ def _collate(
         loss,
         single,
         forward=forward,
+        returned=_returned(call, model, batch) if is_training else None,
     )
     call.ev.emit(event)
+
+
+def _returned(call: Call, model: Value | None, batch: Value) -> Value | None:
+    """Result of the forward of a project's model for a batch with known keys; no events are emitted."""
+    if not isinstance(model, InstanceValue) or not isinstance(batch, DictValue) or not batch.closed:
+        return None
+    if model.open or member(model.cls, "forward") is None:
+        return None
+    given = {key: value for key, value in batch.fields.items() if isinstance(key, str)}
+    call.ev.silenced += 1
+    call.ev.journal.begin()
+    try:
+        return call_method(call.ev, model, "forward", Arguments([], given), call.place.node)
+    finally:
+        call.ev.journal.undo()
+        call.ev.silenced -= 1
 
 
 def _model(call: Call, settings: dict[str, Value]) -> Value | None:
