@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from shapefix.domains.batches import Collated, ColumnsChosen
+from shapefix.domains.batches import Collated, ColumnsChosen, ModelCalled
 from shapefix.domains.lost_values import note_dataset
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.dictionaries import certain_keys, is_complete
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
@@ -198,6 +199,25 @@ def _collate(
         returned=_returned(call, model, batch) if is_training else None,
     )
     call.ev.emit(event)
+    signature = None if model is None or not is_training else signature_of(call.ev, model)
+    if signature is not None and isinstance(batch, DictValue):
+        certain = certain_keys(call.ev, batch)
+        keywords = {str(key): batch.fields[key] for key in certain}
+        call.ev.emit(
+            ModelCalled(
+                call.place,
+                call.ev.calls,
+                model or Unknown(),
+                signature,
+                0,
+                keywords,
+                (batch,),
+                frozenset(keywords),
+                is_complete(call.ev, batch),
+                trainer=kind,
+                undecided=call.ev.frame.undecided,
+            )
+        )
 
 
 def _returned(call: Call, model: Value | None, batch: Value) -> Value | None:
