@@ -64,7 +64,8 @@ class Collated(Event):
     batch is the result, Unknown if a library's collator raises. loss is how a trainer's model uses it, as
     in ModelCalled; single is True for batches of one sample. none are the `return` statements of
     `__getitem__` without a sample, and the function if its end is reached without one. forward is that of a
-    model of transformers with the batch as its input in training, and its loss as the trainer's.
+    model of transformers with the batch as its input in training, and its loss as the trainer's. returned is
+    the result of a project's model for the batch, None if it is not followed.
     """
 
     consumer: str
@@ -76,6 +77,7 @@ class Collated(Event):
     single: bool = False
     none: tuple[Place, ...] = ()
     forward: CallSignature | None = None
+    returned: Value | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
