@@ -14,7 +14,7 @@ from shapefix.cli.terminal import echo_err, use_color, width
 from shapefix.diagnostics import Diagnostic
 from shapefix.diagnostics import Failure as Failed
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
-from shapefix.report.view import View, one_line, visible
+from shapefix.report.view import View, one_line
 from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
@@ -52,8 +52,7 @@ def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
     """A function to convert styled rows into text."""
     from shapefix.report.paint import painter
 
-    paint = painter(view.color)
-    return lambda rows: paint([[(visible(text), style) for text, style in row] for row in rows])
+    return painter(view.color)
 
 
 def report(

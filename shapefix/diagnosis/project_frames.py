@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,10 @@ from functools import lru_cache
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
-from shapefix.diagnostics import Span
-from shapefix.sources.text import Unreadable, read_source
+from shapefix.diagnosis.notebook_cells import MatchedCells, comparable, is_text_of, match_cells, read_cells
+from shapefix.diagnostics import Span, cell_of, path_of
+from shapefix.sources.notebook_outputs import RunCell
+from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, is_notebook, read_bytes, read_source
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\][Ll]ib[/\\]\w+\.py$|^<")
 """Paths of libraries and of the standard library."""
@@ -46,25 +49,83 @@ class ProjectFrame:
         return place.row <= self.span.end_row and place.end_row >= self.span.row
 
 
-def project_frames(report: ErrorReport, folder: str) -> tuple[ProjectFrame, ...]:
-    """Return the frames of the user's own code, outermost first.
+class FrameSources:
+    """Finds the places of frames in the files and notebooks below a folder.
 
-    A path that does not exist is found by its end, below folder.
+    notebook is the path of the one with the traceback in its outputs, and holder the number of that cell.
     """
-    found = []
-    paths: dict[str, str | None] = {}
-    for frame in report.frames:
-        if is_installed(frame.path) or frame.cell is not None:
-            continue
-        if frame.path not in paths:
-            paths[frame.path] = _file(frame.path, folder)
-        path = paths[frame.path]
-        if path is None:
-            missing = Span(frame.path, frame.row, 1, frame.row, 1)
-            found.append(ProjectFrame(frame, missing, is_missing=True))
-        else:
-            found.append(_placed(frame, path))
-    return tuple(found)
+
+    def __init__(self, folder: str, notebook: str | None = None, holder: int | None = None) -> None:
+        self._folder = folder
+        self.notebook = notebook
+        self._holder = holder
+        self._paths: dict[str, str | None] = {}
+        self._cells: dict[str, tuple[RunCell, ...]] = {}
+
+    def held_by(self, holder: int) -> FrameSources:
+        """Return the same sources for the traceback in another cell."""
+        other = FrameSources(self._folder, self.notebook, holder)
+        other._paths, other._cells = self._paths, self._cells
+        return other
+
+    def frames(self, report: ErrorReport) -> tuple[ProjectFrame, ...]:
+        """Return the frames of the user's own code, outermost first.
+
+        A path that does not exist is found by its end, a cell by its quoted lines and its execution count.
+        """
+        found = []
+        matched = self._matched(report)
+        for frame in report.frames:
+            if frame.is_cell:
+                cell = matched.cells.get(frame.path) if matched is not None else None
+                if matched is None or cell is None:
+                    found.append(_missing(frame))
+                else:
+                    path = path_of(matched.notebook, cell.number)
+                    found.append(_placed(frame, path, cell.text.split("\n"), cell.code))
+                continue
+            if is_installed(frame.path):
+                continue
+            if frame.path not in self._paths:
+                self._paths[frame.path] = _file(frame.path, self._folder)
+            real = self._paths[frame.path]
+            found.append(_missing(frame) if real is None else _placed(frame, real, _rows(real)))
+        return tuple(found)
+
+    def _matched(self, report: ErrorReport) -> MatchedCells | None:
+        """Return the cells for the frames of an error, from the notebook with the best fit."""
+        texts = [frame.text for frame in report.frames if frame.is_cell and frame.text]
+        if self.notebook is not None:
+            return match_cells(report.frames, self.notebook, self._read(self.notebook), self._holder)
+        if not texts:
+            return None
+        # In the file the text is a part of a JSON string.
+        written = [json.dumps(text.strip())[1:-1].encode() for text in texts]
+        written += [json.dumps(text.strip(), ensure_ascii=False)[1:-1].encode() for text in texts]
+        found = [
+            match_cells(report.frames, path, self._read(path))
+            for path in _notebooks(self._folder)
+            if _has_any(path, written)
+        ]
+        found = [each for each in found if each.cells]
+        best = max(((each.exact, len(each.cells)) for each in found), default=None)
+        fitting = [each for each in found if (each.exact, len(each.cells)) == best]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _read(self, notebook: str) -> tuple[RunCell, ...]:
+        if notebook not in self._cells:
+            self._cells[notebook] = read_cells(notebook)
+        return self._cells[notebook]
+
+
+def _missing(frame: StackFrame) -> ProjectFrame:
+    return ProjectFrame(frame, Span(frame.path, frame.row, 1, frame.row, 1), is_missing=True)
+
+
+def file_of(path: str) -> str:
+    """Return the path of a file, or of the notebook of a cell."""
+    cell = cell_of(path)
+    return path if cell is None else cell[0]
 
 
 def is_installed(path: str) -> bool:
@@ -99,6 +160,22 @@ def source_files(folder: str) -> Iterator[str]:
             yield os.path.realpath(os.path.join(parent, name))
 
 
+def _notebooks(folder: str) -> Iterator[str]:
+    """Yield the notebooks below a folder."""
+    for parent, name in _walk(folder):
+        if is_notebook(name) and ".ipynb_checkpoints" not in parent:
+            yield os.path.realpath(os.path.join(parent, name))
+
+
+def _has_any(path: str, texts: Sequence[bytes]) -> bool:
+    """Whether one of these texts is in a file."""
+    try:
+        data = read_bytes(path, LARGEST_NOTEBOOK)
+    except Unreadable:
+        return False
+    return any(text in data for text in texts)
+
+
 def _files(folder: str, name: str) -> Iterator[str]:
     """Yield the files with this name below a folder."""
     for parent, found in _walk(folder):
@@ -117,17 +194,19 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
             return
 
 
-def _placed(frame: StackFrame, path: str) -> ProjectFrame:
-    """Return a frame with its statement; for a moved line the row of the same text."""
-    rows = _rows(path)
+def _placed(frame: StackFrame, path: str, rows: Sequence[str], code: str = "") -> ProjectFrame:
+    """Return a frame with its statement; for a moved line the row of the same text.
+
+    code is the Python of a cell whose rows have IPython's own syntax.
+    """
     row = frame.row
-    changed = False
-    if frame.text and not _is_text_of(rows, row, frame.text):
-        same = [number for number in range(1, len(rows) + 1) if _is_text_of(rows, number, frame.text)]
-        changed = True
+    is_here = not frame.text or is_text_of(rows, row, frame.text)
+    if not is_here:
+        same = [number for number in range(1, len(rows) + 1) if is_text_of(rows, number, frame.text)]
         if len(same) == 1:
             row = same[0]
-    first, last = statement_rows("\n".join(rows), row)
+    changed = not is_here or not all(is_text_of(rows, *each) for each in comparable(frame.quoted))
+    first, last = statement_rows(code or "\n".join(rows), row)
     return ProjectFrame(frame, Span(path, first, 1, last, 10_000), changed)
 
 
@@ -136,15 +215,6 @@ def _rows(path: str) -> Sequence[str]:
         return read_source(path).text.split("\n")
     except Unreadable:
         return ()
-
-
-def _is_text_of(rows: Sequence[str], row: int, text: str) -> bool:
-    """Whether a row has this text; rich cuts long rows, and shows indentation as bars."""
-    if not 0 < row <= len(rows):
-        return False
-    here = "".join(rows[row - 1].split())
-    wanted = "".join(text.replace("│", "").split())
-    return here == wanted or (len(wanted) > 20 and here.startswith(wanted.rstrip("…")))
 
 
 @lru_cache(maxsize=64)

@@ -48,10 +48,11 @@ def _entry(entry: FoldedFinding, view: View, sources: Callable[[str], str | None
     finding = entry.first
     severity = finding.severity.value
     head = f"{severity}[{finding.code}]"
+    rule = one_line(finding.name)
     title, *rest = wrapped(
-        f"{finding.name}: {one_line(finding.message)}", view.width, first=view.width - len(head) - 1, hang=4
+        f"{rule}: {one_line(finding.message)}", view.width, first=view.width - len(head) - 1, hang=4
     )
-    name = title[: len(finding.name) + 1]
+    name = title[: len(rule) + 1]
     yield [(head, severity), (" ", "code"), (name, "name"), (title[len(name) :], "code")]
     yield from ([(row, "code")] for row in rest)
 

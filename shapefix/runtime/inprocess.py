@@ -44,8 +44,8 @@ class ProbeReport:
     def __str__(self) -> str:
         view = _view()
         rows = list(text_report.model_lines(self.observed, view.relative, _WIDTH))
-        text = painter(False)([[(visible(each), style) for each, style in row] for row in rows])
-        text += "".join(f"{name} {fact}\n" for name, fact in self._facts)
+        text = painter(False)(rows)
+        text += "".join(f"{name} {visible(fact)}\n" for name, fact in self._facts)
         return f"{text}\n{self._found(view)}" if text else self._found(view)
 
     def __repr__(self) -> str:
@@ -56,17 +56,19 @@ class ProbeReport:
         calls = chain.from_iterable(_calls(each, 0) for each in self.observed.modules)
         rows = [row for row, _ in zip(calls, range(_ROWS), strict=False)]
         table = "".join(
-            "<tr>" + "".join(f"<td style='{_STYLE}'>{escape(cell)}</td>" for cell in row) + "</tr>"
+            "<tr>" + "".join(f"<td style='{_STYLE}'>{escape(visible(cell))}</td>" for cell in row) + "</tr>"
             for row in rows
         )
-        facts = "".join(f"<div>{escape(name)} {escape(fact)}</div>" for name, fact in self._facts)
+        facts = "".join(f"<div>{escape(name)} {escape(visible(fact))}</div>" for name, fact in self._facts)
         found = f"<pre>{escape(self._found(_view()))}</pre>"
         return f"<div><table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>{facts}{found}</div>"
 
     def _found(self, view: View) -> str:
         if self.findings:
             return "".join(full.render(self.findings, (), view))
-        return "Nothing found.\n" if self.error is None else f"{type(self.error).__name__}: {self.error}\n"
+        if self.error is None:
+            return "Nothing found.\n"
+        return visible(f"{type(self.error).__name__}: {self.error}\n", "\n\t")
 
     def _summary(self) -> str:
         summary = counted(len(self.findings), "finding") if self.findings else "nothing found"

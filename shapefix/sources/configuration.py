@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from shapefix.diagnostics import Failure
+from shapefix.sources.bounded_toml import InvalidToml, parse_toml
 from shapefix.sources.globs import MOST_PATTERNS, Globs, TooManyChoices
 from shapefix.sources.requirements import is_version
 from shapefix.sources.text import Unreadable, read_settings
@@ -249,28 +249,13 @@ def _read(path: str) -> bytes:
         raise ConfigurationError(f"{path}: {error.message}") from None
 
 
-_MOST_PARTS = 300
-"""Parts of a dotted key; tomllib takes quadratic time for them."""
-_NOT_IN_A_KEY = re.compile(rb"[^-\w.\"' \t]")
-
-
 def _parse(path: str, data: bytes) -> dict[str, Any]:
-    # Few folders have anything to parse.
-    import tomllib
-
-    if any(name.count(b".") > _MOST_PARTS for name in _NOT_IN_A_KEY.split(data)):
-        raise ConfigurationError(f"{path}: has a key of more than {_MOST_PARTS} parts")
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return parse_toml(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not valid UTF-8, as TOML must be") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path}: is not valid TOML: {error}") from None
-    except ValueError:
-        # The only other one: int() refuses thousands of digits.
-        raise ConfigurationError(f"{path}: has a number of too many digits") from None
-    except RecursionError:
-        raise ConfigurationError(f"{path}: is nested too deeply to be read") from None
+    except InvalidToml as error:
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
 T = TypeVar("T")

@@ -1,14 +1,14 @@
 """Find the required versions of libraries, in requirements and lock files."""
 
 # Paths are plain strings here, as elsewhere.
-# ruff: noqa: PTH112, PTH120, PTH208
+# ruff: noqa: PTH112, PTH119, PTH120, PTH208
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 
 from shapefix.diagnostics import Failure
+from shapefix.sources.bounded_toml import parse_toml
 from shapefix.sources.text import LARGEST_SETTINGS, RefusedFile, Unreadable, read_bytes
 
 
@@ -66,6 +67,13 @@ _BOUNDS = r"\s*(?:\[[^\]]*\])?\s*(?:\(\s*)?((?:[=<>~!]=?=?\s*[\w.*+!-]+\s*,?\s*)
 
 
 @cache
+def _line_with(library: RequiredLibrary) -> re.Pattern[str]:
+    """Return the pattern of a line, as splitlines() divides, with the name of a library."""
+    inside = r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
+    return re.compile(rf"(?<!{inside}){inside}*?{library.pattern()}{inside}*", re.IGNORECASE)
+
+
+@cache
 def _requirement(package: RequiredLibrary) -> re.Pattern[str]:
     """Return the pattern of a requirement as pip and conda know it, with its bounds."""
     return re.compile(package.pattern() + _BOUNDS, re.IGNORECASE)
@@ -89,18 +97,28 @@ def _quoted_requirement(package: RequiredLibrary) -> re.Pattern[str]:
     return re.compile(rf"""["']({package.pattern()}\b[^"'\n]*)["']""", re.IGNORECASE)
 
 
-_LONGEST = 1_000
+_LONGEST = 300
 """Characters in bounds, and in a version: longer ones are ignored, they would only take time."""
 _MOST = 100
-"""Bounds that are read from one file."""
+"""Bounds on a library that are read from one file."""
+_MOST_BOUNDS = 20
+"""Different bounds on a library that are tried in one folder."""
+_MOST_LINES = 1_000
+"""Lines with the name of a library that are looked at in one file."""
 _MOST_FILES = 100
 """Files of one kind in a folder."""
-_LARGEST_LOCK = 16 * LARGEST_SETTINGS
-"""Bytes of a lock file: with torch and its wheels they are often larger than other settings."""
+_LARGEST_LOCKS = {
+    **dict.fromkeys(("uv.lock", "poetry.lock", "pdm.lock"), 16 * LARGEST_SETTINGS),
+    # The values of its JSON take ten times its size.
+    "Pipfile.lock": 4 * LARGEST_SETTINGS,
+}
+"""Bytes of lock files: with torch and its wheels they are often larger than other settings."""
 _WIDE = re.compile(r"[^\S\n]{100,}")
 
 
-_Reader = Callable[[str, RequiredLibrary], Iterable[str]]
+_Libraries = Sequence[RequiredLibrary]
+_Reader = Callable[[str, _Libraries], Iterable[tuple[RequiredLibrary, str]]]
+"""A function of a text, and of the libraries in it, to their bounds: `==4.57.6`, `>=4.30,<5`."""
 _Versions = Mapping[str, tuple[str | None, str | None]]
 """The newest and the oldest required version of each library."""
 
@@ -165,24 +183,42 @@ def _permitted(folder: str, refused: Callable[[Failure], None]) -> _Versions:
     """
     names = [name for name in _listing(folder) if _MAY_REQUIRE.match(name)]
     names += [f"requirements/{name}" for name in _listing(f"{folder}/requirements") if name.endswith(".txt")]
+    # One text at a time: a folder may have many large files.
     files = [
-        (_text(f"{folder}/{name}", refused), read)
+        _bounds_in(_text(f"{folder}/{name}", refused), read)
         for pattern, read in _READERS
         for name in islice((name for name in names if fnmatch(name, pattern)), _MOST_FILES)
     ]
-    return {package.key: _bounded(package, files) for package in PACKAGES}
+    return {
+        package.key: _bounded(package, [found.get(package.key, []) for found in files])
+        for package in PACKAGES
+    }
 
 
-def _bounded(package: RequiredLibrary, files: Iterable[tuple[str, _Reader]]) -> tuple[str | None, str | None]:
-    """Return the newest and the oldest version of a library required by the files with these texts."""
+def _bounds_in(text: str, read: _Reader) -> Mapping[str, list[str]]:
+    """Return the bounds on each library in a file."""
+    libraries = [each for each in PACKAGES if re.search(each.pattern(), text, re.IGNORECASE)]
+    found: dict[str, list[str]] = {each.key: [] for each in libraries}
+    if libraries:
+        try:
+            for library, bounds in read(text, libraries):
+                if len(bounds) <= _LONGEST and len(found[library.key]) < _MOST:
+                    found[library.key].append(bounds)
+        except (ValueError, RecursionError):
+            # Other tools report malformed files.
+            pass
+    return found
+
+
+def _bounded(package: RequiredLibrary, files: Iterable[list[str]]) -> tuple[str | None, str | None]:
+    """Return the newest and the oldest version of a library within the bounds of these files."""
     bounds: list[str] = []
-    for text, read in files:
-        asked = islice(_required(package, text, read), _MOST)
-        found = [each for each in asked if len(each) <= _LONGEST]
+    for found in files:
         pins = [pin for pin in map(_pin, found) if pin]
         if pins:
             return max(pins, key=_release), min(pins, key=_release)
         bounds += found
+    bounds = list(dict.fromkeys(bounds))[:_MOST_BOUNDS]
     known = package.known()
     newest = [version for each in bounds if (version := _newest(each, known))]
     oldest = [version for each in bounds if (version := _first(each, known))]
@@ -212,12 +248,14 @@ def is_version(text: str) -> bool:
 
 def _text(path: str, refused: Callable[[Failure], None]) -> str:
     """Return the text of a file with requirements; empty if it has none of the libraries."""
+    most = _LARGEST_LOCKS.get(os.path.basename(path), LARGEST_SETTINGS)
     try:
-        data = read_bytes(path, _LARGEST_LOCK if path.endswith(".lock") else LARGEST_SETTINGS)
+        data = read_bytes(path, most)
         lower = data.lower()
         if any(name in lower for name in _NAMES):
-            # The patterns below, and configparser's, are slow on long runs of spaces.
-            return _WIDE.sub(" " * 100, data.decode("utf-8-sig"))
+            # The patterns below, and configparser's, are slow on long runs of spaces. One character of
+            # another script would make all of a large lock take four times the memory.
+            return _WIDE.sub(" " * 100, data.decode("utf-8-sig" if most == LARGEST_SETTINGS else "latin-1"))
     except RefusedFile as error:
         if not os.path.isdir(path):
             refused(Failure(path, f"{error.message}; its requirements are not used"))
@@ -225,17 +263,6 @@ def _text(path: str, refused: Callable[[Failure], None]) -> str:
         # Other tools report malformed files.
         pass
     return ""
-
-
-def _required(package: RequiredLibrary, text: str, read: _Reader) -> Iterator[str]:
-    """Return the bounds on a library in a file: `==4.57.6`, `>=4.30,<5`."""
-    if re.search(package.pattern(), text, re.IGNORECASE) is None:
-        return
-    try:
-        yield from read(text, package)
-    except (ValueError, RecursionError):
-        # Other tools report malformed files.
-        return
 
 
 def _pin(bounds: str) -> str | None:
@@ -275,48 +302,62 @@ def _bounds(requirement: str, package: RequiredLibrary) -> Iterator[str]:
         yield f"=={tag[1]}"
 
 
-def _lines(text: str, package: RequiredLibrary) -> Iterator[str]:
+def _lines(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     """requirements.txt: a requirement in each line, and perhaps its hashes, or a comment."""
-    for line in text.splitlines():
-        yield from _bounds(line.partition(" #")[0], package)
+    for library in libraries:
+        for line in _lines_with(text, library):
+            for bounds in _bounds(line.partition(" #")[0], library):
+                yield library, bounds
 
 
-def _conda(text: str, package: RequiredLibrary) -> Iterator[str]:
+def _lines_with(text: str, library: RequiredLibrary) -> Iterator[str]:
+    """Return the lines with the name of a library, the first ones of very many."""
+    found = _line_with(library).finditer(text)
+    return (each[0] for each in islice(found, _MOST_LINES))
+
+
+def _conda(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     """environment.yml: `- transformers=4.40` and, below pip, `- transformers==4.40.0`."""
-    for line in text.splitlines():
-        item = re.match(r"""\s*-\s*["']?(?:[\w.-]+::)?(.*?)["']?\s*(?:#.*)?$""", line)
-        for bounds in _bounds(item[1], package) if item else ():
-            fuzzy = re.fullmatch(r"=\s*(\d+(?:\.\d+)*)(?:\.\*|\*)?(?:=.*)?", bounds)
-            if fuzzy is None:
-                yield bounds
-            else:
-                yield f"=={fuzzy[1]}" if fuzzy[1].count(".") > 1 else f"=={fuzzy[1]}.*"
+    for library in libraries:
+        for line in _lines_with(text, library):
+            item = re.match(r"""\s*-\s*["']?(?:[\w.-]+::)?""", line)
+            written = line[item.end() :].partition("#")[0].rstrip() if item else ""
+            for bounds in _bounds(re.sub(r"""["']\Z""", "", written), library):
+                fuzzy = re.fullmatch(r"=\s*(\d+(?:\.\d+)*)(?:\.\*|\*)?(?:=.*)?", bounds)
+                if fuzzy is None:
+                    yield library, bounds
+                else:
+                    yield library, f"=={fuzzy[1]}" if fuzzy[1].count(".") > 1 else f"=={fuzzy[1]}.*"
 
 
-def _quoted(text: str, package: RequiredLibrary) -> Iterator[str]:
+def _quoted(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     """setup.py: the requirements among its strings. It is not run."""
-    for string in _quoted_requirement(package).finditer(text):
-        yield from _bounds(string[1], package)
+    for library in libraries:
+        for string in islice(_quoted_requirement(library).finditer(text), _MOST_LINES):
+            for bounds in _bounds(string[1], library):
+                yield library, bounds
 
 
-def _locked(text: str, package: RequiredLibrary) -> Iterator[str]:
+def _locked(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     """uv.lock, poetry.lock, pdm.lock: parsing all their TOML would take a hundred times longer."""
-    for entry in _lock_entry(package).finditer(text.replace("\r\n", "\n")):
-        yield f"=={entry[1]}"
+    text = text.replace("\r\n", "\n")
+    for library in libraries:
+        for entry in islice(_lock_entry(library).finditer(text), _MOST):
+            yield library, f"=={entry[1]}"
 
 
-def _pipfile_lock(text: str, package: RequiredLibrary) -> Iterator[str]:
+def _pipfile_lock(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     content = json.loads(text)
-    for group in ("default", "develop"):
-        for name in package.names:
-            yield from _strings(_at(content, group, name, "version"))
+    for library in libraries:
+        for group in ("default", "develop"):
+            for name in library.names:
+                for version in _strings(_at(content, group, name, "version")):
+                    yield library, version
 
 
-def _pyproject(text: str, package: RequiredLibrary) -> Iterator[str]:
+def _pyproject(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     """pyproject.toml: dependencies, extras and groups, and their equivalents in poetry and pdm."""
-    import tomllib
-
-    content = tomllib.loads(text)
+    content = parse_toml(text)
     project = _at(content, "project")
     pip = [
         _at(project, "dependencies"),
@@ -325,18 +366,24 @@ def _pyproject(text: str, package: RequiredLibrary) -> Iterator[str]:
         *_values(_at(content, "tool", "pdm", "dev-dependencies")),
     ]
     for requirement in _strings(pip):
-        yield from _bounds(requirement, package)
+        for library in libraries:
+            for bounds in _bounds(requirement, library):
+                yield library, bounds
     poetry = _at(content, "tool", "poetry")
     for group in (
         _at(poetry, "dependencies"),
         _at(poetry, "dev-dependencies"),
         *(_at(each, "dependencies") for each in _values(_at(poetry, "group"))),
     ):
-        for name in package.names:
-            asked = _at(group, name)
-            for one in asked if isinstance(asked, list) else [asked]:
-                for version in _strings(_at(one, "version") if isinstance(one, dict) else one):
-                    yield ",".join(_of_poetry(part.strip()) for part in version.split(","))
+        for library in libraries:
+            for name in library.names:
+                yield from ((library, bounds) for bounds in _poetry_bounds(_at(group, name)))
+
+
+def _poetry_bounds(dependency: Any) -> Iterator[str]:
+    for one in dependency if isinstance(dependency, list) else [dependency]:
+        for version in _strings(_at(one, "version") if isinstance(one, dict) else one):
+            yield ",".join(_of_poetry(part.strip()) for part in version.split(","))
 
 
 def _of_poetry(bound: str) -> str:
@@ -352,7 +399,7 @@ def _of_poetry(bound: str) -> str:
     return f"=={bound}" if bound[:1].isdigit() else bound
 
 
-def _setup_cfg(text: str, package: RequiredLibrary) -> Iterator[str]:
+def _setup_cfg(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     from configparser import ConfigParser, Error
 
     parser = ConfigParser(interpolation=None, strict=False)
@@ -363,8 +410,9 @@ def _setup_cfg(text: str, package: RequiredLibrary) -> Iterator[str]:
     for section in ("options", "options.extras_require"):
         for option, value in parser.items(section) if parser.has_section(section) else ():
             if option == "install_requires" or section != "options":
-                for line in value.splitlines():
-                    yield from _bounds(line, package)
+                for library in libraries:
+                    for line in _lines_with(value, library):
+                        yield from ((library, bounds) for bounds in _bounds(line, library))
 
 
 def _at(content: Any, *keys: str) -> Any:

@@ -177,10 +177,14 @@ def _codec_name(name: str, row: int) -> str:
     if normal.startswith(("latin-1-", "iso-8859-1-", "iso-latin-1-")):
         return "iso8859-1"
     try:
-        return codecs.lookup(name).name
+        known = codecs.lookup(name).name
     except (LookupError, ValueError):
         message = f"names the encoding {name!r} in its coding line, and Python knows no such encoding"
         raise Unreadable(message, row) from None
+    if known == "punycode":
+        # Its decoder takes quadratic time.
+        raise Unreadable(f"names the encoding {name!r} in its coding line, which is for names of hosts", row)
+    return known
 
 
 def _decode_utf8(body: bytes, coding_line: bool) -> str:

@@ -110,6 +110,39 @@ def test_shapes_write_no_control_character(project: Project, output_format: str)
         escaped(ran.out + ran.err)
 
 
+LOG = f"""\
+{IN_STRINGS}
+Traceback (most recent call last):
+  File "{{folder}}/odd.py", line 6, in <module>{IN_STRINGS}
+    flat = shift.view(-1, 8) if name else "{IN_STRINGS}"  # \x1b[2J{BIDI}
+  File "/usr/lib/python3/site-packages/odd\x1b[31m/x.py", line 5, in f\x1b[31m
+    f(){IN_STRINGS}
+{{error}}: {{message}}{IN_STRINGS}
+{IN_STRINGS}
+"""
+MESSAGES = {
+    "RuntimeError": "view size is not compatible with input tensor's size and stride (at least one dimension "
+    "spans across two contiguous subspaces). Use .reshape(...) instead.",
+    "odd\x1b[31m.OddError": "",
+    "KeyError": "'\x1b[31m'",
+    "OddError": "odd\x9b31m",
+}
+
+
+@pytest.mark.parametrize("error", MESSAGES)
+def test_a_diagnosis_has_no_control_character(project: Project, error: str) -> None:
+    folder = project(swapped=SWAPPED)
+    (folder / "odd.py").write_text(HOSTILE)
+    log = LOG.format(folder=folder, error=error, message=MESSAGES[error])
+    (folder / "log\x1b[31m").write_text(log)
+    for options in ([], ["--color", "always"], ["--output-format", "json"], ["--apply"]):
+        ran = shapefix("diagnose", "log\x1b[31m", *options)
+        assert ran.code == (0 if error == "RuntimeError" else 1)
+        assert len(ran.out) > 100
+        escaped(ran.out, "always" in options)
+        escaped(ran.err)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import subprocess
+import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from shapefix.sources.requirements import Requirements, is_version, transformers_version
 
+ROOT = Path(__file__).parents[2]
 UV_LOCK = """\
 version = 1
 
@@ -122,6 +128,8 @@ def test_a_version_of_5000_digits_says_nothing(tmp_path: Path, name: str, text: 
     assert not is_version(LONG)
 
 
+EVERY_LIBRARY = "transformers torch lightning trl peft accelerate datasets\n"
+OTHERS = ",".join(f"!=9.{n}.*" for n in range(30))
 SPACES = " " * 60_000
 NEWLINES = "\n" * 60_000
 
@@ -138,14 +146,79 @@ NEWLINES = "\n" * 60_000
         ("setup.cfg", f"[options]\ntransformers{SPACES}x", None),
         ("setup.cfg", f"[options]\ninstall_requires =\n    transformers{SPACES}x", None),
         ("setup.py", f"setup(install_requires=['transformers{SPACES}x'])", None),
+        ("requirements.txt", f"{EVERY_LIBRARY}transformers==4.44.0\n" + "a\n" * 400_000, "4.44.0"),
+        ("requirements.txt", "".join(f"transformers{OTHERS}{n}\n" for n in range(2_000)), None),
+        ("pyproject.toml", f"# {EVERY_LIBRARY}a" + ".a" * 400_000 + " = 1", None),
+        ("pyproject.toml", f"# {EVERY_LIBRARY}" + '"$" . ' * 150_000 + "a = 1", None),
+        ("pyproject.toml", f"# {EVERY_LIBRARY}" + "'#'." * 200_000 + "a = 1", None),
+        ("pyproject.toml", f"# {EVERY_LIBRARY}x = {{'''a" + "'''.'#" * 150_000, None),
+        ("pyproject.toml", f'# {EVERY_LIBRARY}x = """' + '\n\\"""' * 150_000, None),
+        ("environment.yml", f"{EVERY_LIBRARY}- transformers" + (" " * 99 + "a") * 9_000, None),
+        ("setup.cfg", f"# {EVERY_LIBRARY}" + "".join(f"[a{n}]\n" for n in range(20_000)), None),
     ],
-    ids=[*"abcdefghi"],
+    ids=[*"abcdefghijklmnopqr"],
 )
 def test_hostile_requirements_take_no_time(tmp_path: Path, name: str, text: str, version: str | None) -> None:
     (tmp_path / name).write_text(text)
     start = time.process_time()
     assert transformers_version(tmp_path) == version
     assert time.process_time() - start < 3
+
+
+HUGE = 15_900_000
+PACKAGE = '[[package]]\nname = "torch"\n'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("uv.lock", "# \N{PILE OF POO}\n" + PACKAGE * (HUGE // len(PACKAGE))),
+        ("Pipfile.lock", '{"transformers": [' + "{}," * 1_300_000 + "{}]}"),
+        pytest.param("uv.lock", "[[package]]\n\n\n\n" * (HUGE // 15), marks=pytest.mark.long),
+        pytest.param("poetry.lock", "[[package]]" + "\n" * HUGE, marks=pytest.mark.long),
+        pytest.param("pdm.lock", "x = " + "[" * HUGE, marks=pytest.mark.long),
+        pytest.param("Pipfile.lock", '"transformers":' + "[" * 3_900_000, marks=pytest.mark.long),
+    ],
+    ids=["wide", "objects", "empty", "newlines", "deep", "deep JSON"],
+)
+def test_huge_locks_take_seconds_and_little_memory(tmp_path: Path, name: str, text: str) -> None:
+    is_uv = name == "uv.lock"
+    (tmp_path / name).write_text(f"{text}\n{UV_LOCK}" if is_uv else text, "utf-8")
+    script = (
+        "import resource, sys\nfrom shapefix.sources.requirements import transformers_version\n"
+        "print(transformers_version(sys.argv[1]))\nused = resource.getrusage(resource.RUSAGE_SELF)\n"
+        "print(used.ru_utime, used.ru_maxrss)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    version, seconds, kilobytes = subprocess.check_output(command, text=True, cwd=ROOT).split()
+    assert version == ("4.57.6" if is_uv else "None")
+    assert float(seconds) < 4
+    # Until a process calls exec, it counts the memory of its parent.
+    assert int(kilobytes) < max(200_000, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + 10_000)
+
+
+def test_large_files_are_held_one_at_a_time(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"requirements-{number}.txt").write_text("transformers\n" * 70_000)
+    (tmp_path / "requirements-z.txt").write_text("transformers==4.44.0\n")
+    tracemalloc.start()
+    try:
+        assert transformers_version(str(tmp_path)) == "4.44.0"
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"])
+def test_larger_locks_are_one_warning(tmp_path: Path, name: str) -> None:
+    most = 4_000_000 if name.startswith("P") else 16_000_000
+    (tmp_path / name).touch()
+    os.truncate(tmp_path / name, most + 1)
+    found = Requirements()
+    assert found.transformers_version(str(tmp_path), str(tmp_path)) is None
+    message = f"is too large to be read: more than {most // 1_000_000} MB; its requirements are not used"
+    assert [each.message for each in found.unused()] == [message]
 
 
 def test_a_lock_goes_before_a_pin_and_a_pin_before_bounds(tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_bytes_that_are_not_in_the_named_encoding_are_refused() -> None:
         ("rot13", "not an encoding of text"),
         ("zlib", "not an encoding of text"),
         ("undefined", "is not valid undefined"),
+        ("punycode", "which is for names of hosts"),
     ],
 )
 def test_a_name_that_is_no_encoding_is_named(name: str, said: str) -> None:
