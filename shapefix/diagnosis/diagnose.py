@@ -12,7 +12,7 @@ from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
 from shapefix.diagnosis.printing_handlers import printing_handler
-from shapefix.diagnosis.project_frames import ProjectFrame, project_frames
+from shapefix.diagnosis.project_frames import ProjectFiles, ProjectFrame, project_frames
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
@@ -55,7 +55,8 @@ def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None
     if report is None:
         return _without_stack(messages, folder, options or CheckOptions())
     chain = list(report.chain())
-    frames = {id(each): project_frames(each, folder) for each in chain}
+    files = ProjectFiles(folder)
+    frames = {id(each): project_frames(each, files) for each in chain}
     session = _checked([frame for each in chain for frame in frames[id(each)]], options or CheckOptions())
     findings = () if session is None else (*session.findings(), *session.hidden())
     diagnoses = []

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.sources.text import Unreadable, read_source
+from shapefix.diagnosis.project_frames import ProjectFrame, source_text
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,10 @@ def failing_layer(
     if explanation is None or family is None or not frames or frames[-1].is_missing:
         return None
     span = frames[-1].span
+    text = source_text(span.path)
     try:
-        text = read_source(span.path).text
         tree = ast.parse(text)
-    except (Unreadable, SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     wanted = explanation.fields[family.wanted]
     found = []
