@@ -12,6 +12,9 @@ from typing import Literal
 REVEAL = "reveal"
 """The code of what answers `reveal(x)`; no rule has it, and no selection leaves it out."""
 
+STORED_ERROR = "stored-error"
+"""The code of an error in the outputs of a notebook that no rule predicts."""
+
 
 _CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)\Z", re.DOTALL)
 
@@ -304,8 +307,8 @@ class Diagnostic:
 
     @property
     def is_answer(self) -> bool:
-        """Whether this answers `reveal(x)` in the code, and is not a finding."""
-        return self.code == REVEAL
+        """Whether this is not a finding: it answers `reveal(x)`, or repeats an error of an earlier run."""
+        return self.code in (REVEAL, STORED_ERROR)
 
 
 def in_run_order(findings: Iterable[Diagnostic]) -> list[Diagnostic]:

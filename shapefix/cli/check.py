@@ -28,6 +28,7 @@ from shapefix.engine.source_overlay import real_path
 from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import Coverage, FixOffer, View, one_line, placed
 from shapefix.sources.configuration import ConfigurationError, suggestion
+from shapefix.sources.text import is_notebook
 
 if TYPE_CHECKING:
     from shapefix.report.formats import FindingFormat
@@ -53,6 +54,10 @@ def check(request: CheckRequest) -> int:
         from shapefix.runtime.confirmation.confirm import Confirmer
 
         reported = Confirmer(record, session.data).judged(reported)
+    if any(map(is_notebook, session.files)):
+        from shapefix.diagnosis.stored_findings import with_stored_errors
+
+        reported = with_stored_errors(session, reported)
     findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, session)
     if request.statistics:

@@ -50,6 +50,7 @@ def _diagnose(messages: bytes, command: Sequence[str], color: str) -> None:
     from shapefix.diagnosis import text_report
     from shapefix.diagnosis.diagnose import diagnose_log
     from shapefix.diagnosis.log_lines import log_lines
+    from shapefix.diagnosis.repaired_causes import patch
 
     found = diagnose_log(log_lines(io.BytesIO(messages)), os.getcwd())
     if found is None:
@@ -59,7 +60,7 @@ def _diagnose(messages: bytes, command: Sequence[str], color: str) -> None:
         view = replace(view, sources=found.session.source)
     line = "─" * min(view.width, 80)
     echo_err(f"{line}\nshapefix run {one_line(shlex.join(command))}\n")
-    for piece in text_report.render(found, view):
+    for piece in text_report.render(found, view, patch(found, view)):
         sys.stderr.write(piece)
     sys.stderr.flush()
 

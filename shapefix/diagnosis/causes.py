@@ -30,10 +30,14 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True)
 class ErrorCause:
-    """A finding as the cause of an error."""
+    """A finding as the cause of an error.
+
+    is_at_failing_line is true if it is about the innermost line of the user's own code.
+    """
 
     finding: Diagnostic
     confidence: Confidence
+    is_at_failing_line: bool = False
 
 
 class _At(StrEnum):
@@ -108,8 +112,8 @@ def causes(
     else:
         confidence = Confidence.ONLY if len(kept) == 1 else Confidence.LIKELY
     return (
-        ErrorCause(kept[0].finding, confidence),
-        *(ErrorCause(match.finding, Confidence.LIKELY) for match in kept[1:]),
+        ErrorCause(kept[0].finding, confidence, kept[0].at is _At.FAILING),
+        *(ErrorCause(match.finding, Confidence.LIKELY, match.at is _At.FAILING) for match in kept[1:]),
     )
 
 

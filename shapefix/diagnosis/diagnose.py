@@ -1,7 +1,10 @@
 """Diagnose the last error of a log: its meaning, and its causes in the sources."""
 
+# Paths are plain strings here, as in sources.
+
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +14,10 @@ from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
+from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.printing_handlers import printing_handler
-from shapefix.diagnosis.project_frames import ProjectFiles, ProjectFrame, project_frames
+from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of
+from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
@@ -27,7 +32,8 @@ class Diagnosis:
 
     report is the error at the end of its chain; error is the exception of that chain with an explanation or
     a cause. frames are those of the user's own code, outermost first. session is None if no file of them
-    exists. layer is the one that failed, if there is no cause.
+    exists. layer is the one that failed, if there is no cause. holder is the number of the cell with the
+    error in its outputs, and other_cells are those with other errors.
     """
 
     report: ErrorReport
@@ -37,6 +43,8 @@ class Diagnosis:
     causes: tuple[ErrorCause, ...]
     session: CheckSession | None
     layer: FailingLayer | None = None
+    holder: int | None = None
+    other_cells: tuple[int, ...] = ()
 
     @property
     def is_changed(self) -> bool:
@@ -54,10 +62,26 @@ def diagnose_log(lines: Iterable[str], folder: str, options: CheckOptions | None
     report = last_error(read_reports(messages.watch(lines)))
     if report is None:
         return _without_stack(messages, folder, options or CheckOptions())
+    return _diagnosed(report, FrameSources(folder), options or CheckOptions())
+
+
+def diagnose_notebook(path: str, folder: str, options: CheckOptions | None = None) -> Diagnosis | None:
+    """Diagnose the last error in the outputs of a notebook; None without one. Raises ConfigurationError."""
+    cells = read_cells(path)
+    stored = [each for each in stored_reports(cells) if not each.report.is_consequence]
+    if not stored:
+        return None
+    last = max(stored, key=lambda each: (each.cell.count or 0, each.cell.number))
+    sources = FrameSources(folder, os.path.realpath(path)).held_by(last.cell.number)
+    found = _diagnosed(last.report, sources, options or CheckOptions())
+    others = tuple(each.cell.number for each in stored if each.cell is not last.cell)
+    return replace(found, holder=last.cell.number, other_cells=tuple(dict.fromkeys(others)))
+
+
+def _diagnosed(report: ErrorReport, sources: FrameSources, options: CheckOptions) -> Diagnosis:
     chain = list(report.chain())
-    files = ProjectFiles(folder)
-    frames = {id(each): project_frames(each, files) for each in chain}
-    session = _checked([frame for each in chain for frame in frames[id(each)]], options or CheckOptions())
+    frames = {id(each): sources.frames(each) for each in chain}
+    session = _checked([frame for each in chain for frame in frames[id(each)]], options)
     findings = () if session is None else (*session.findings(), *session.hidden())
     diagnoses = []
     for error in chain:
@@ -93,7 +117,7 @@ def last_error(reports: Iterable[ErrorReport]) -> ErrorReport | None:
 
 def _checked(frames: Sequence[ProjectFrame], options: CheckOptions) -> CheckSession | None:
     """Check the files of the frames with all rules."""
-    paths = tuple(dict.fromkeys(frame.span.path for frame in frames if not frame.is_missing))
+    paths = tuple(dict.fromkeys(file_of(frame.span.path) for frame in frames if not frame.is_missing))
     if not paths:
         return None
     settings = Settings(_with_all_rules(options))

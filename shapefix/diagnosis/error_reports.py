@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shapefix.diagnostics import cell_of
+
+_CELL = re.compile(
+    r"^cell \d+$|^<ipython-input-|[/\\](?:ipykernel_\d+[/\\]\d+|ipython-input-[\w-]+)\.py$|^<command-\d+"
+)
+"""Paths of cells in tracebacks of IPython, Jupyter, Colab and Databricks."""
 _OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError", "ProcessExitedException"})
 """Exceptions of a process about the failure of another one."""
 _OF_PEOPLE = frozenset({"KeyboardInterrupt", "SystemExit", "BrokenPipeError", "SignalException"})
@@ -15,7 +22,8 @@ _OF_PEOPLE = frozenset({"KeyboardInterrupt", "SystemExit", "BrokenPipeError", "S
 class StackFrame:
     """A line of a stack: the path as printed, the row, the function and the source text.
 
-    function and text are "" if the log lacks them; cell is the execution count of a notebook's cell.
+    function and text are "" if the log lacks them; cell is the execution count of a notebook's cell. quoted
+    are the rows around it with their texts, as IPython shows them.
     """
 
     path: str
@@ -23,6 +31,18 @@ class StackFrame:
     function: str = ""
     text: str = ""
     cell: int | None = None
+    quoted: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is code of a notebook's cell."""
+        return self.cell is not None or _CELL.search(self.path) is not None or cell_of(self.path) is not None
+
+    @property
+    def quotes(self) -> tuple[tuple[int, str], ...]:
+        """The shown rows with their texts, that of the frame first."""
+        own = ((self.row, self.text),) if self.text else ()
+        return own + tuple(each for each in self.quoted if each[0] != self.row)
 
 
 @dataclass(frozen=True)

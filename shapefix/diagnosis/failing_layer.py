@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import ProjectFrame, source_text
+from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.diagnosis.whole_texts import whole_text
+from shapefix.engine.parse_limits import LARGEST
+from shapefix.sources.text import Unreadable
 
 
 @dataclass(frozen=True)
@@ -51,28 +54,27 @@ def failing_layer(
     if explanation is None or family is None or not frames or frames[-1].is_missing:
         return None
     span = frames[-1].span
-    text = source_text(span.path)
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        whole = whole_text(span.path)
+        tree = ast.parse(whole.text if len(whole.text) <= LARGEST else "")
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     wanted = explanation.fields[family.wanted]
     found = []
-    for name, created in _created(tree, span.row, span.end_row):
+    for name, created in _created(tree, span.row + whole.rows_before, span.end_row + whole.rows_before):
         for call in _calls_of(created, family):
             if _is_of_size(call, wanted):
-                code = ast.get_source_segment(text, call) or ""
+                code = ast.get_source_segment(whole.text, call) or ""
                 found.append(
                     FailingLayer(
                         name,
-                        span.path,
-                        call.lineno,
+                        *whole.place(call.lineno),
                         " ".join(code.split()),
                         wanted,
                         explanation.fields[family.arrived],
                     )
                 )
-    distinct = {(layer.row, layer.code): layer for layer in found}
+    distinct = {(layer.path, layer.row, layer.code): layer for layer in found}
     return next(iter(distinct.values())) if len(distinct) == 1 else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shapefix.diagnosis.diagnose import Diagnosis
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.report.json import dumped, finding_entry
+from shapefix.report.json import dumped, file_of, finding_entry
 from shapefix.report.view import View
 
 
@@ -41,13 +41,13 @@ def render(diagnosis: Diagnosis | None, view: View) -> Iterator[str]:
 def _layer(layer: FailingLayer | None, view: View) -> dict[str, object] | None:
     if layer is None:
         return None
-    place = {"filename": view.absolute(layer.path), "row": layer.row}
+    place = {**file_of(layer.path, view), "row": layer.row}
     return {"name": layer.name, "code": layer.code, **place, "takes": layer.wanted, "gets": layer.arrived}
 
 
 def _frame(frame: ProjectFrame, view: View) -> dict[str, object]:
     return {
-        "filename": frame.frame.path if frame.is_missing else view.absolute(frame.span.path),
+        **({"filename": frame.frame.path} if frame.is_missing else file_of(frame.span.path, view)),
         "row": frame.frame.row,
         "function": frame.frame.function,
         "text": frame.frame.text,

@@ -6,23 +6,25 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
-from shapefix.diagnostics import Span
+from shapefix.diagnosis.notebook_cells import MatchedCells, comparable, is_text_of, match_cells, read_cells
+from shapefix.diagnostics import Span, cell_of, path_of
 from shapefix.engine.parse_limits import LARGEST
+from shapefix.sources.notebook_outputs import RunCell
 from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, is_notebook, read_bytes, source_of
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\][Ll]ib[/\\]\w+\.py$|^<")
 """Paths of libraries and of the standard library."""
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
-_LONG_TEXT = 20
-"""The fewest characters of a row that may have been cut by rich."""
+_COMPARED = 20
 _MOST_SEARCHED = 20_000
 """The most files that a search by the end of a path looks at."""
 
@@ -49,81 +51,57 @@ class ProjectFrame:
         return place.row <= self.span.end_row and place.end_row >= self.span.row
 
 
-def project_frames(report: ErrorReport, files: ProjectFiles) -> tuple[ProjectFrame, ...]:
-    """Return the frames of the user's own code, outermost first.
+class FrameSources:
+    """Finds the places of frames in the files and notebooks below a folder.
 
-    A path that does not exist is found by its end, among the files of the project.
+    notebook is the path of the one with the traceback in its outputs, and holder the number of that cell.
     """
-    found = []
-    paths: dict[str, str | None] = {}
-    for frame in report.frames:
-        if is_installed(frame.path) or frame.cell is not None:
-            continue
-        if frame.path not in paths:
-            paths[frame.path] = files.find(frame.path)
-        path = paths[frame.path]
-        if path is None:
-            missing = Span(frame.path, frame.row, 1, frame.row, 1)
-            found.append(ProjectFrame(frame, missing, is_missing=True))
-        else:
-            found.append(_placed(frame, path, files))
-    return tuple(found)
 
-
-def is_installed(path: str) -> bool:
-    """Check whether a path is that of a library."""
-    return bool(_INSTALLED.search(path))
-
-
-def source_text(path: str) -> str:
-    """Return the text of a file; "" if it cannot be read, or is too large to be analyzed."""
-    try:
-        return source_of(path, read_bytes(path, LARGEST_NOTEBOOK if is_notebook(path) else LARGEST)).text
-    except Unreadable:
-        return ""
-
-
-class _Rows:
-    """The rows of a file, and the rows of each text without its spaces."""
-
-    def __init__(self, path: str) -> None:
-        self.text = source_text(path)
-        self._bare = ["".join(row.split()) for row in self.text.split("\n")]
-        self._by_text: dict[str, list[int]] = {}
-        for number, row in enumerate(self._bare, 1):
-            self._by_text.setdefault(row, []).append(number)
-
-    def has(self, number: int, text: str) -> bool:
-        """Check for a text at a row; rich cuts long rows, and shows indentation as bars."""
-        if not 0 < number <= len(self._bare):
-            return False
-        here, wanted = self._bare[number - 1], _bare(text)
-        return here == wanted or (len(wanted) > _LONG_TEXT and here.startswith(wanted.rstrip("…")))
-
-    def only_row_of(self, text: str) -> int | None:
-        """Return the row with a text, if there is only one."""
-        wanted = _bare(text)
-        same = self._by_text.get(wanted, [])
-        if len(wanted) > _LONG_TEXT:
-            cut = wanted.rstrip("…")
-            same = [number for number, row in enumerate(self._bare, 1) if row.startswith(cut)]
-        return same[0] if len(same) == 1 else None
-
-
-def _bare(text: str) -> str:
-    return "".join(text.replace("│", "").split())
-
-
-class ProjectFiles:
-    """The files of a project by name, and their rows; each is read once."""
-
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, notebook: str | None = None, holder: int | None = None) -> None:
         self._folder = folder
+        self.notebook = notebook
+        self._holder = holder
         self._by_name: dict[str, list[str]] | None = None
-        self._rows: dict[str, _Rows] = {}
-        self._same: dict[tuple[str, str], int | None] = {}
+        self._paths: dict[str, str | None] = {}
+        self._texts: dict[str, str] = {}
+        self._cells: dict[str, tuple[RunCell, ...]] = {}
 
-    def find(self, path: str) -> str | None:
+    def held_by(self, holder: int) -> FrameSources:
+        """Return the same sources for the traceback in another cell."""
+        other = FrameSources(self._folder, self.notebook, holder)
+        other._paths, other._cells, other._texts = self._paths, self._cells, self._texts
+        return other
+
+    def frames(self, report: ErrorReport) -> tuple[ProjectFrame, ...]:
+        """Return the frames of the user's own code, outermost first.
+
+        A path that does not exist is found by its end, a cell by its quoted lines and its execution count.
+        """
+        found = []
+        matched = self._matched(report)
+        for frame in report.frames:
+            if frame.is_cell:
+                cell = matched.cells.get(frame.path) if matched is not None else None
+                if matched is None or cell is None:
+                    found.append(_missing(frame))
+                else:
+                    path = path_of(matched.notebook, cell.number)
+                    found.append(_placed(frame, path, cell.text, cell.code))
+                continue
+            if is_installed(frame.path):
+                continue
+            if frame.path not in self._paths:
+                self._paths[frame.path] = self._find(frame.path)
+            real = self._paths[frame.path]
+            if real is None:
+                found.append(_missing(frame))
+                continue
+            if real not in self._texts:
+                self._texts[real] = source_text(real)
+            found.append(_placed(frame, real, self._texts[real]))
+        return tuple(found)
+
+    def _find(self, path: str) -> str | None:
         """Return the existing file for a path of a traceback."""
         full = os.path.join(self._folder, os.path.expanduser(path))
         if os.path.isfile(full):
@@ -149,17 +127,45 @@ class ProjectFiles:
                 best.append(candidate)
         return best[0] if len(best) == 1 else None
 
-    def rows(self, path: str) -> _Rows:
-        """Return the rows of a file."""
-        if path not in self._rows:
-            self._rows[path] = _Rows(path)
-        return self._rows[path]
+    def _matched(self, report: ErrorReport) -> MatchedCells | None:
+        """Return the cells for the frames of an error, from the notebook with the best fit."""
+        texts = [frame.text for frame in report.frames if frame.is_cell and frame.text]
+        if self.notebook is not None:
+            return match_cells(report.frames, self.notebook, self._read(self.notebook), self._holder)
+        if not texts:
+            return None
+        # In the file the text is a part of a JSON string.
+        written = [json.dumps(text.strip())[1:-1].encode() for text in texts]
+        written += [json.dumps(text.strip(), ensure_ascii=False)[1:-1].encode() for text in texts]
+        found = [
+            match_cells(report.frames, path, self._read(path))
+            for path in _notebooks(self._folder)
+            if _has_any(path, written)
+        ]
+        found = [each for each in found if each.cells]
+        best = max(((each.exact, len(each.cells)) for each in found), default=None)
+        fitting = [each for each in found if (each.exact, len(each.cells)) == best]
+        return fitting[0] if len(fitting) == 1 else None
 
-    def moved(self, path: str, text: str) -> int | None:
-        """Return the only row of a file with a text."""
-        if (path, text) not in self._same:
-            self._same[path, text] = self.rows(path).only_row_of(text)
-        return self._same[path, text]
+    def _read(self, notebook: str) -> tuple[RunCell, ...]:
+        if notebook not in self._cells:
+            self._cells[notebook] = read_cells(notebook)
+        return self._cells[notebook]
+
+
+def _missing(frame: StackFrame) -> ProjectFrame:
+    return ProjectFrame(frame, Span(frame.path, frame.row, 1, frame.row, 1), is_missing=True)
+
+
+def file_of(path: str) -> str:
+    """Return the path of a file, or of the notebook of a cell."""
+    cell = cell_of(path)
+    return path if cell is None else cell[0]
+
+
+def is_installed(path: str) -> bool:
+    """Check whether a path is that of a library."""
+    return bool(_INSTALLED.search(path))
 
 
 def source_files(folder: str) -> Iterator[str]:
@@ -167,6 +173,22 @@ def source_files(folder: str) -> Iterator[str]:
     for parent, name in _walk(folder):
         if name.endswith(".py"):
             yield os.path.realpath(os.path.join(parent, name))
+
+
+def _notebooks(folder: str) -> Iterator[str]:
+    """Yield the notebooks below a folder."""
+    for parent, name in _walk(folder):
+        if is_notebook(name) and ".ipynb_checkpoints" not in parent:
+            yield os.path.realpath(os.path.join(parent, name))
+
+
+def _has_any(path: str, texts: Sequence[bytes]) -> bool:
+    """Whether one of these texts is in a file."""
+    try:
+        data = read_bytes(path, LARGEST_NOTEBOOK)
+    except Unreadable:
+        return False
+    return any(text in data for text in texts)
 
 
 def _walk(folder: str) -> Iterator[tuple[str, str]]:
@@ -180,15 +202,51 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
             return
 
 
-def _placed(frame: StackFrame, path: str, files: ProjectFiles) -> ProjectFrame:
-    """Return a frame with its statement; for a moved line the row of the same text."""
-    rows = files.rows(path)
+def source_text(path: str) -> str:
+    """Return the text of a file; "" if it cannot be read, or is too large to be analyzed."""
+    try:
+        return source_of(path, read_bytes(path, LARGEST_NOTEBOOK if is_notebook(path) else LARGEST)).text
+    except Unreadable:
+        return ""
+
+
+def _placed(frame: StackFrame, path: str, text: str, code: str = "") -> ProjectFrame:
+    """Return a frame with its statement; for a moved line the row of the same text.
+
+    code is the Python of a cell whose rows have IPython's own syntax.
+    """
     row = frame.row
-    changed = bool(frame.text) and not rows.has(row, frame.text)
-    if changed:
-        row = files.moved(path, frame.text) or row
-    first, last = statement_rows(rows.text, row)
+    rows = _rows(text)
+    is_here = not frame.text or is_text_of(rows, row, frame.text)
+    if not is_here:
+        row = _only_row(text, frame.text) or row
+    changed = not is_here or not all(is_text_of(rows, *each) for each in comparable(frame.quoted))
+    first, last = statement_rows(code or text, row)
     return ProjectFrame(frame, Span(path, first, 1, last, 10_000), changed)
+
+
+@lru_cache(maxsize=8)
+def _rows(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n"))
+
+
+@lru_cache(maxsize=4_000)
+def _only_row(text: str, wanted: str) -> int | None:
+    """Return the row with a text, if there is only one."""
+    rows = _rows(text)
+    # A shorter text has to be the whole row.
+    start = "".join(wanted.replace("│", "").split())[:_COMPARED]
+    same = [number for number in _rows_by_start(text).get(start, ()) if is_text_of(rows, number, wanted)]
+    return same[0] if len(same) == 1 else None
+
+
+@lru_cache(maxsize=8)
+def _rows_by_start(text: str) -> dict[str, list[int]]:
+    """Return the numbers of the rows by their first characters, without spaces."""
+    found: dict[str, list[int]] = {}
+    for number, row in enumerate(_rows(text), 1):
+        found.setdefault("".join(row.split())[:_COMPARED], []).append(number)
+    return found
 
 
 def statement_rows(text: str, row: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from textwrap import wrap
 from shapefix.diagnosis.causes import Confidence, ErrorCause
 from shapefix.diagnosis.diagnose import Diagnosis
 from shapefix.diagnosis.error_reports import StackFrame
-from shapefix.diagnosis.project_frames import is_installed
+from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installed
 from shapefix.diagnostics import Applicability
 from shapefix.report.full import render as render_findings
 from shapefix.report.view import View, one_line, visible
@@ -43,6 +43,9 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
         yield from _unexplained(diagnosis, view)
     if diagnosis.is_changed:
         yield "\nnote: sources have changed since this run; lines are matched by their text\n"
+    if diagnosis.other_cells:
+        named = "cells" if len(diagnosis.other_cells) > 1 else "cell"
+        yield f"\nnote: other errors are stored in {named} {', '.join(map(str, diagnosis.other_cells))}\n"
     script = _script(diagnosis, view)
     if script and diagnosis.causes and diagnosis.causes[0].confidence is not Confidence.PROVED:
         yield f"\nTo confirm it: shapefix probe {script}\n"
@@ -77,20 +80,17 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     known = {id(each.frame): each for each in diagnosis.frames}
     if not any(id(frame) in known for frame in frames):
         frames = diagnosis.report.frames
+    if diagnosis.holder is not None:
+        yield f"\nCell {diagnosis.holder} has raised it when it last ran.\n"
     rows: list[tuple[str, str]] = []
-    for is_own, group in groupby(frames, key=lambda frame: id(frame) in known or frame.cell is not None):
+    for is_own, group in groupby(frames, key=lambda frame: id(frame) in known):
         members = list(group)
         if not is_own:
             rows.append(("", _folded(members)))
             continue
         for frame in members:
-            place = known.get(id(frame))
-            if place is None:
-                where = f"cell [{frame.cell}]:{frame.row}"
-            else:
-                path = frame.path if place.is_missing else view.relative(place.span.path)
-                where = f"{path}:{frame.row}"
-            rows.append((one_line(where), one_line(frame.text or f"in {frame.function}")))
+            place = known[id(frame)]
+            rows.append((_where(place, view), one_line(frame.text or f"in {frame.function}")))
     own = [number for number, (where, _) in enumerate(rows) if where]
     if len(own) > _MOST_FRAMES:
         first, last = own[2], own[-3]
@@ -102,6 +102,15 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     for where, text in rows:
         line = f"  {where:<{size}}  {text}" if where else f"  {text}"
         yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
+
+
+def _where(place: ProjectFrame, view: View) -> str:
+    """Return the place of a frame, as the traceback has it if it is not found here."""
+    frame = place.frame
+    if not place.is_missing:
+        return one_line(f"{view.relative(place.span.path)}:{frame.row}")
+    path = f"cell [{frame.cell}]" if frame.cell is not None else frame.path
+    return one_line(f"{path}:{frame.row}")
 
 
 def _folded(frames: Sequence[StackFrame]) -> str:
@@ -157,6 +166,8 @@ def _paragraph(text: str, view: View, first: str = "", rest: str = "") -> Iterat
 def _script(diagnosis: Diagnosis, view: View) -> str:
     """Return the path of the entry script for a command line, "" if it is unknown."""
     frames = diagnosis.frames
-    if not frames or frames[0].is_missing or frames[0].frame.function != "<module>":
+    if not frames or frames[0].is_missing:
         return ""
-    return shlex.quote(one_line(view.relative(frames[0].span.path)))
+    if frames[0].frame.function != "<module>" and not frames[0].frame.is_cell:
+        return ""
+    return shlex.quote(one_line(view.relative(file_of(frames[0].span.path))))

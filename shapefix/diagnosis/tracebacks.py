@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
+from shapefix.diagnostics import path_of
 
 _HEADER = re.compile(r"(?P<before>.*?)(?:Original |Exception Group )?Traceback \(most recent call last\)")
 _NOTEBOOK_HEADER = re.compile(
@@ -26,9 +27,15 @@ _NOTEBOOK_FRAMES = (
     ),
     re.compile(r"File (?P<path>.+?):(?P<row>\d{1,9})(?:, in (?P<function>.+))?$"),
     re.compile(r"<ipython-input-(?P<cell>\d{1,9})-\w+>(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
-    re.compile(r"(?P<path>[~/.][^:]*\.py)(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
+    re.compile(
+        r"(?P<path>.+\.ipynb) Cell (?P<number>\d{1,9})'?(?: line (?P<row>\d{1,9}))?(?: in (?P<function>.+))?$"
+    ),
+    re.compile(r"(?P<path>(?:[~/.]|[A-Za-z]:\\)[^:]*\.py)(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
 )
 _ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
+_QUOTED_ROW = re.compile(r"(?: *\(\.\.\.\))? +(?P<row>\d{1,9})(?: (?P<text>.*))?$")
+_LINK = re.compile(r"</?a\b[^>]*>")
+"""Links around paths and rows, as Visual Studio Code stores them."""
 _RICH_FRAME = re.compile(r"(?P<path>\S.*?):(?P<row>\d{1,9})(?: in (?P<function>\S.*))?$")
 _RICH_ARROW = re.compile(r"[❱>] *(?P<row>\d{1,9}) ?(?P<text>.*)$")
 
@@ -306,8 +313,8 @@ class _PythonStack(_Stack):
 
     def take_frame(self, line: str) -> bool:
         if found := _FRAME.match(line):
-            cell = re.match(r"<ipython-input-(\d{1,9})|/tmp/ipykernel_\d+/", found["path"])
-            number = int(cell[1]) if cell and cell[1] else None
+            count = _count(found["path"])
+            number = int(count) if count else None
             self._frame(StackFrame(found["path"], int(found["row"]), found["function"] or "", cell=number))
             return True
         text = line.strip()
@@ -328,22 +335,36 @@ class _NotebookStack(_Stack):
         self._name = name
 
     def take_frame(self, line: str) -> bool:
+        line = _LINK.sub("", line)
         if found := _ARROW.match(line):
             if self.frames:
                 row, text = int(found["row"]), found["text"].strip()
                 self.frames[-1] = replace(self.frames[-1], row=row, text=text)
             return True
+        if self.frames and (found := _QUOTED_ROW.match(line)):
+            quote = int(found["row"]), (found["text"] or "").strip()
+            self.frames[-1] = replace(self.frames[-1], quoted=(*self.frames[-1].quoted, quote))
+            return True
         for pattern in _NOTEBOOK_FRAMES:
             if found := pattern.match(line):
                 parts = found.groupdict()
-                cell = int(parts["cell"]) if parts.get("cell") else None
-                path = parts.get("path") or f"cell {cell}"
+                path = parts.get("path") or f"cell {parts['cell']}"
+                if parts.get("number"):
+                    path = path_of(path, int(parts["number"]))
+                count = parts.get("cell") or _count(path)
+                cell = int(count) if count else None
                 function = re.sub(r"\(.*", "", parts.get("function") or "").strip()
                 self._frame(StackFrame(path, int(parts["row"] or 0), function, cell=cell))
                 return True
         if line.startswith(self._name) and self.take_error(line):
             return True
         return not line or line[0] == " " or line.startswith("-----")
+
+
+def _count(path: str) -> str | None:
+    """Return the execution count in the name of a cell."""
+    found = re.match(r"<ipython-input-(\d{1,9})", path)
+    return found[1] if found else None
 
 
 class _RichStack(_Stack):

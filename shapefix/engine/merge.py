@@ -97,7 +97,7 @@ class FindingsByFile:
         """Return the findings in code without a use, in the same order. Raises ConfigurationError."""
 
         def hidden_in(path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-            return [each for each in self._selected(path, findings) if _is_hidden(each)]
+            return [each for each in self.selected(path, findings) if _is_hidden(each)]
 
         return self._all(hidden_in)
 
@@ -140,9 +140,10 @@ class FindingsByFile:
 
     def wanted(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         """Drop the hidden findings in one file, and those suppressed by its comments or its configuration."""
-        return [each for each in self._selected(path, findings) if not _is_hidden(each)]
+        return [each for each in self.selected(path, findings) if not _is_hidden(each)]
 
-    def _selected(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    def selected(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Drop the findings in one file suppressed by its comments or its configuration."""
         if path not in self._given and self._settings.excludes(path):
             return []
         reported = self._settings.reported(path)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from shapefix.diagnostics import Diagnostic, Failure, path_of
+from shapefix.diagnostics import Diagnostic, Failure, Fix, path_of
 from shapefix.engine.batch import BatchRunner
 from shapefix.engine.merge import FindingsByFile, unique
 from shapefix.engine.tasks import FileChecker, FileResult
@@ -66,14 +66,28 @@ def repair_files(
             if runner.settings.fixes(finding.span.path, finding.fix):
                 repairable.add(finding.span.path)
     for path in sorted(repairable):
-        before = runner.overlay.get(path)
-        outcome = _repair_file(runner, findings, path, write)
-        changed = isinstance(outcome, FileRepair) and outcome.is_stale
-        if changed and write is not None:
-            runner.forget(path)
-        if not changed or write is not None:
-            runner.overlay.set(path, before)
-        yield outcome
+        yield repair_file(runner, findings, path, write)
+
+
+def repair_file(
+    runner: BatchRunner,
+    findings: FindingsByFile,
+    path: str,
+    write: Callable[[str, bytes, bytes], None] | None,
+    only: Callable[[Diagnostic], bool] | None = None,
+) -> FileRepair | Failure:
+    """Repair one file; write is as for repair_files.
+
+    Findings chosen by only are repaired, and no others; the settings do not count.
+    """
+    before = runner.overlay.get(path)
+    outcome = _repair_file(runner, findings, path, write, only)
+    changed = isinstance(outcome, FileRepair) and outcome.is_stale
+    if changed and write is not None:
+        runner.forget(path)
+    if not changed or write is not None:
+        runner.overlay.set(path, before)
+    return outcome
 
 
 def _repair_file(
@@ -81,13 +95,18 @@ def _repair_file(
     findings: FindingsByFile,
     path: str,
     write: Callable[[str, bytes, bytes], None] | None,
+    only: Callable[[Diagnostic], bool] | None,
 ) -> FileRepair | Failure:
     """Repair one file, and leave its new text in the overlay."""
+
+    def allowed(fix: Fix, finding: Diagnostic) -> bool:
+        return runner.settings.fixes(path, fix) if only is None else only(finding)
+
     try:
         data = runner.overlay.data(path)
         old = runner.overlay.source(path)
-        file = _RepairedFile(runner, findings, old)
-        result = repair(old.text, file.findings, lambda fix, _: runner.settings.fixes(path, fix))
+        file = _RepairedFile(runner, findings, old, with_hidden=only is not None)
+        result = repair(old.text, file.findings, allowed)
         repaired = FileRepair(old, _with_text(old, result.text), result.applied, result.rejected)
         new = repaired.new.encode()
         if write is not None and new != data:
@@ -107,7 +126,11 @@ class AnalysisFailed(Exception):
 class _RepairedFile:
     """A file under repair, and the checked files with findings in it."""
 
-    def __init__(self, runner: BatchRunner, findings: FindingsByFile, source: SourceText) -> None:
+    def __init__(
+        self, runner: BatchRunner, findings: FindingsByFile, source: SourceText, *, with_hidden: bool
+    ) -> None:
+        """with_hidden also returns the findings in code without a use."""
+        self._with_hidden = with_hidden
         self._runner = runner
         self._findings = findings
         self._source = source
@@ -127,6 +150,8 @@ class _RepairedFile:
             if checked == path and whole:
                 raise AnalysisFailed(whole[0].message)
             found += (each for each in result.diagnostics if each.span.path == path)
+        if self._with_hidden:
+            return self._findings.selected(path, unique(found))
         return self._findings.wanted(path, unique(found))
 
     def _check(self, path: str) -> FileResult:

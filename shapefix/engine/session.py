@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shapefix.diagnostics import Diagnostic, Failure, Severity, Span, Unchecked, cell_of
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Severity, Span, Unchecked, cell_of
 from shapefix.engine.batch import BatchRunner, project_root_of
 from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
-from shapefix.engine.repairs import FileRepair, repair_files
+from shapefix.engine.repairs import FileRepair, repair_file, repair_files
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay, real_path
 from shapefix.engine.tasks import FileResult
@@ -269,6 +269,10 @@ class CheckSession:
         """Return the absolute path of a file, by its path in a finding."""
         return self._display.real(path)
 
+    def shown_path(self, path: str) -> str:
+        """Return the path of a file in findings, by its absolute path."""
+        return self._display.path(path)
+
     def is_given(self, path: str) -> bool:
         """Check whether the file at an absolute path is under the given paths."""
         return path in self._names
@@ -308,6 +312,30 @@ class CheckSession:
             self._notebook_codes.clear()
             stale = [path for path, found in self._imports.items() if path in changed or found & changed]
             self._check(stale, None)
+
+    def repair_finding(
+        self, finding: Diagnostic, write: Callable[[str, bytes, bytes], None] | None
+    ) -> FileRepair | Failure | None:
+        """Repair one finding of findings() or hidden(), safe or not; None without an automatic fix.
+
+        write is as for repair_files.
+        """
+        if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
+            return None
+        key = finding.code, finding.span
+
+        def is_chosen(found: Diagnostic) -> bool:
+            shown = self._display.finding(found)
+            return (shown.code, shown.span) == key
+
+        path = self._display.real(finding.span.path)
+        before = self._overlay.get(path)
+        outcome = repair_file(self._runner, self._findings, path, write, is_chosen)
+        if isinstance(outcome, Failure):
+            return self._display.failure(outcome)
+        if write is None:
+            self._overlay.set(path, before)
+        return self._named(outcome)
 
     def _named(self, outcome: FileRepair) -> FileRepair:
         path = self._display.path(outcome.old.path)

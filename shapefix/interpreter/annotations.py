@@ -6,11 +6,11 @@ import re
 
 import libcst as cst
 
-from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import peek
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Reference, Text, Unknown, Value
+from shapefix.interpreter.values import Constant, LibraryObject, PerhapsNone, Reference, Text, Unknown, Value
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.polynomials import Size
 
@@ -65,7 +65,10 @@ def _value(ev: Evaluator, node: cst.BaseExpression, name: str) -> Value | None:
 def _either(ev: Evaluator, nodes: list[cst.BaseExpression], name: str) -> Value | None:
     values = [_value(ev, node, name) for node in nodes if not _is_none(node)]
     tensors = [value for value in values if isinstance(value, TensorValue)]
-    return Unknown(name, tensor=tensors[0]) if len(values) == len(tensors) == 1 else None
+    if len(values) == len(tensors) == 1:
+        return Unknown(name, tensor=tensors[0])
+    known = values[0] if len(values) == 1 else None
+    return PerhapsNone(known) if isinstance(known, (LibraryObject, DictValue)) else None
 
 
 def _is_none(node: cst.BaseExpression) -> bool:

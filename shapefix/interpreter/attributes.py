@@ -28,6 +28,7 @@ from shapefix.interpreter.values import (
     Value,
     as_tensor,
     is_text,
+    present,
 )
 
 TENSOR = "torch.Tensor"
@@ -40,7 +41,7 @@ _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 
 def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Value:
     """Read owner.name at node."""
-    owner = resolved(ev, owner)
+    owner = present(resolved(ev, owner))
     if isinstance(owner, TensorValue):
         return of_library(ev, TENSOR, owner, name, node) or Unknown(name)
     if isinstance(owner, InstanceValue):
@@ -181,6 +182,9 @@ def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
     if name in owner.attributes:
         return owner.attributes[name]
+    owner.used_as = ev.library.object_with(name)
+    if owner.used_as is not None:
+        return attribute(ev, owner.used_as, name, node)
     for hook in hooks.read_unknown:
         hook(ev, owner, name)
     used_as_tensor = name in _SAME_FOR_ARRAYS or ev.library.mostly_of_tensors(name)

@@ -21,6 +21,7 @@ from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
+from shapefix.interpreter.narrowing import narrow
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
@@ -62,14 +63,19 @@ def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow
     ev.journal.begin()
     if loop is not None and taken is False:
         forget_first_pass(ev, loop, node.test)
+    narrow(ev, node.test, True)
     first = ev.run(node.body)
     one = ev.journal.undo()
     if loop is not None and taken is True and first is Flow.LEAVES:
         forget_first_pass(ev, loop, node.test)
     if orelse is None:
-        ev.journal.apply([one, UNCHANGED] if first is Flow.FALLS_THROUGH else [UNCHANGED])
+        ev.journal.begin()
+        narrow(ev, node.test, False)
+        skipped = ev.journal.undo()
+        ev.journal.apply([one, skipped] if first is Flow.FALLS_THROUGH else [skipped])
         return Flow.FALLS_THROUGH
     ev.journal.begin()
+    narrow(ev, node.test, False)
     if loop is not None and taken is True:
         forget_first_pass(ev, loop, node.test)
     second = _otherwise(ev, orelse)

@@ -32,6 +32,7 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
+    present,
     unfollowed,
 )
 
@@ -105,9 +106,8 @@ after_call: Hooks[Callable[[Call, Value], None]] = Hooks()
 """A function or method of a library, or a property of a tensor, returned a value."""
 
 
-def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
-    """Evaluate a call expression."""
-    function = ev.evaluate(node.func)
+def evaluate_call(ev: Evaluator, node: cst.Call, function: Value) -> Value:
+    """Evaluate a call expression of this function."""
     arguments = evaluate_arguments(ev, node)
     if isinstance(function, (Unknown, Reference)):
         skip_expected(ev, node)
@@ -161,7 +161,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
 
 def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
     """Call a value with these arguments, and return the result."""
-    function = resolved(ev, function)
+    function = present(resolved(ev, function))
     if isinstance(function, FunctionValue):
         if function.binding is Binding.UNKNOWN:
             return _decorated(ev, function, arguments, node)

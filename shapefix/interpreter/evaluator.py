@@ -48,6 +48,9 @@ class Library(Protocol):
     def mostly_of_tensors(self, method: str) -> bool:
         """Check whether an unknown value with a method of this name is probably a tensor."""
 
+    def object_with(self, method: str, keywords: frozenset[str] = frozenset()) -> Value | None:
+        """Object of unknown origin, of the only class with such a method and keywords; None without one."""
+
     def annotated(self, name: str) -> Value | None:
         """Value of a parameter annotated with this qualified name."""
 

@@ -23,6 +23,7 @@ from shapefix.interpreter.large_literals import name_in
 from shapefix.interpreter.literal_values import value_of
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
+from shapefix.interpreter.narrowing import narrow
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.rehearsals import find_later_changes
@@ -42,6 +43,7 @@ from shapefix.interpreter.values import (
     TypeOf,
     Unknown,
     Value,
+    present,
 )
 
 _KEYWORDS = {"True": TRUE, "False": FALSE, "None": NONE}
@@ -103,7 +105,19 @@ def dotted(ev: Evaluator, node: cst.Attribute) -> Value:
 
 @expression(cst.Call)
 def call(ev: Evaluator, node: cst.Call) -> Value:
-    return evaluate_call(ev, node)
+    return evaluate_call(ev, node, _called(ev, node))
+
+
+def _called(ev: Evaluator, node: cst.Call) -> Value:
+    """Function of a call; its keywords may show the class of an object with the method."""
+    called = node.func
+    if type(called) is not cst.Attribute or not any(argument.keyword for argument in node.args):
+        return ev.evaluate(called)
+    owner = ev.evaluate(called.value)
+    if isinstance(owner, Unknown) and present(owner) is owner:
+        keywords = frozenset(argument.keyword.value for argument in node.args if argument.keyword is not None)
+        owner.used_as = ev.library.object_with(called.attr.value, keywords)
+    return attribute(ev, owner, called.attr.value, called)
 
 
 @expression(cst.Subscript)
@@ -182,6 +196,9 @@ def boolean(ev: Evaluator, node: cst.BooleanOperation) -> Value:
     left = ev.evaluate(node.left)
     known = truth(left)
     stops = isinstance(node.operator, cst.Or)
+    if known is None and stops:
+        # A left side that is None is not the result.
+        left = present(left)
     if known is stops:
         return left
     if known is not None:
@@ -267,11 +284,13 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
     ev.journal.begin()
     if loop is not None and taken is False:
         forget_first_pass(ev, loop, node.test)
+    narrow(ev, node.test, True)
     first = ev.evaluate(node.body)
     one = ev.journal.undo()
     ev.journal.begin()
     if loop is not None and taken is True:
         forget_first_pass(ev, loop, node.test)
+    narrow(ev, node.test, False)
     second = ev.evaluate(node.orelse)
     other = ev.journal.undo()
     ev.refused = refused

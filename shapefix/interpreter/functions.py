@@ -28,6 +28,7 @@ from shapefix.interpreter.values import (
     Scope,
     Unknown,
     Value,
+    present,
     unfollowed,
 )
 
@@ -162,10 +163,10 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
 def _joined(results: list[Value], exits: list[Place]) -> Value:
     """Join the results of a function's paths; the exits are those without a value."""
     result: Value = reduce(join, results)
-    if type(result) is Unknown and exits:
+    if exits and (type(result) is Unknown or isinstance(result, PerhapsNone)):
         values = [value for value in results if not (isinstance(value, Constant) and value.value is None)]
         if values:
-            return PerhapsNone(reduce(join, values), tuple(exits))
+            return PerhapsNone(present(reduce(join, values)), tuple(exits))
     return result
 
 

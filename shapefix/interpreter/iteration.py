@@ -12,7 +12,16 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import TEXT, Constant, InstanceValue, LibraryObject, Text, Unknown, Value
+from shapefix.interpreter.values import (
+    TEXT,
+    Constant,
+    InstanceValue,
+    LibraryObject,
+    Text,
+    Unknown,
+    Value,
+    present,
+)
 from shapefix.tensors.polynomials import Size
 
 UNROLLED = 8
@@ -44,6 +53,7 @@ def some(ev: Evaluator, iterable: Value) -> tuple[Value, ...]:
 
 def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
     """Convert iterable to a tuple or list, perhaps of an unknown number of items."""
+    iterable = present(iterable)
     if isinstance(iterable, (TupleValue, ListValue)):
         return iterable
     if isinstance(iterable, DictValue):

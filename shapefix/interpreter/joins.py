@@ -14,11 +14,13 @@ from shapefix.interpreter.values import (
     NUMBER,
     TEXT,
     Constant,
+    InstanceValue,
     Integer,
     LibraryObject,
     Lost,
     Number,
     Parameter,
+    PerhapsNone,
     Reference,
     Unknown,
     Value,
@@ -156,7 +158,30 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return left
     if isinstance(left, Parameter) and isinstance(right, Parameter):
         return Parameter(left.modules | right.modules)
+    if isinstance(left, PerhapsNone) or isinstance(right, PerhapsNone) or _is_none(left) or _is_none(right):
+        return _join_with_none(left, right, depth)
     return _unknown(left, right)
+
+
+_OPTIONAL = (LibraryObject, InstanceValue, DictValue)
+"""Values that stay known beside None."""
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def _join_with_none(left: Value, right: Value, depth: int) -> Value:
+    """Join two values, at least one of them perhaps None."""
+    sides = [side.value if isinstance(side, PerhapsNone) else side for side in (left, right)]
+    values = [side for side in sides if not _is_none(side)]
+    known = values[0] if len(values) == 1 else _join_values(values[0], values[1], depth)
+    if not isinstance(known, _OPTIONAL):
+        return _unknown(left, right)
+    for side in (left, right):
+        if isinstance(side, PerhapsNone) and side.value is known:
+            return side
+    return PerhapsNone(known)
 
 
 def _unknown(left: Any, right: Any) -> Unknown:

@@ -16,6 +16,7 @@ from shapefix.interpreter.expected_errors import EXPECTED_FAILURES
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import peek, resolve
+from shapefix.interpreter.narrowing import narrow
 from shapefix.interpreter.records import FIELDS, stated_fields
 from shapefix.interpreter.targets import bind, delete, set_contents
 from shapefix.interpreter.tensor_values import TensorValue
@@ -27,6 +28,7 @@ from shapefix.interpreter.values import (
     Constant,
     FunctionValue,
     Imported,
+    LibraryObject,
     Parameter,
     Reference,
     Scope,
@@ -52,8 +54,9 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> Flow:
 def _variable(ev: Evaluator, call: cst.Call) -> tuple[str | None, TensorValue | None]:
     """Variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`, and its value."""
     node: cst.BaseExpression = call
-    if dotted_name(call.func) and isinstance(peek(ev, call.func), Reference) and call.args:
-        # `torch.reshape(x, …)`
+    is_called = dotted_name(call.func) and isinstance(peek(ev, call.func), (Reference, LibraryObject))
+    if is_called and call.args:
+        # `torch.reshape(x, …)` or `self.relu(x)`
         node = call.args[0].value
     while isinstance(node, cst.Call):
         node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
@@ -220,8 +223,13 @@ def continue_(ev: Evaluator, node: cst.Continue) -> Flow:
 
 @statement(cst.Assert)
 def assert_(ev: Evaluator, node: cst.Assert) -> Flow:
-    # An assertion known to fail ends the function: the next statement is never reached.
-    return Flow.LEAVES if truth(ev.evaluate(node.test)) is False else Flow.FALLS_THROUGH
+    known = truth(ev.evaluate(node.test))
+    if known is False:
+        # The next statement is never reached.
+        return Flow.LEAVES
+    if known is None:
+        narrow(ev, node.test, True)
+    return Flow.FALLS_THROUGH
 
 
 @statement(cst.Del)

@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
     as_size,
     as_tensor,
     integer,
+    present,
 )
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import NoSuchDimension
@@ -95,6 +96,7 @@ def _entry(ev: Evaluator, entry: cst.BaseSlice) -> Value:
 
 def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
     """Read owner[index] at node."""
+    owner = present(owner)
     if isinstance(owner, TensorValue):
         return call_library(ev, "operator.getitem", Arguments([owner, index]), node)
     if isinstance(owner, (TupleValue, ListValue)):

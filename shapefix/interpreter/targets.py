@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
     integer,
+    present,
 )
 from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.ops import Op
@@ -49,7 +50,7 @@ def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
     elif isinstance(target, (cst.Tuple, cst.List)):
         _unpack(ev, target, value)
     elif isinstance(target, cst.Attribute):
-        _set_attribute(ev, ev.evaluate(target.value), target.attr.value, value, target)
+        _set_attribute(ev, present(ev.evaluate(target.value)), target.attr.value, value, target)
     elif isinstance(target, cst.Subscript):
         _set_item(ev, target, value)
     elif isinstance(target, cst.StarredElement):
@@ -150,7 +151,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
 
 
 def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
-    owner = ev.evaluate(target.value)
+    owner = present(ev.evaluate(target.value))
     index = evaluate_index(ev, target)
     if isinstance(owner, TensorValue):
         call_library(ev, "operator.setitem", Arguments([owner, index, value]), target)

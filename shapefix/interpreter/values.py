@@ -27,15 +27,16 @@ class Unknown(Value):
 
     tensor is its value if it is a tensor: reading `.shape` twice must give the same symbols.
     size is its value if it is an int: `n + 1` of an unknown n may be either. origin is the call that returned
-    it, and was not followed.
+    it, and was not followed. used_as is the object that it must be, by a method that only such objects have.
     """
 
-    __slots__ = ("_attributes", "_size", "hint", "origin", "tensor")
+    __slots__ = ("_attributes", "_size", "hint", "origin", "tensor", "used_as")
 
     def __init__(self, hint: str = "", tensor: TensorValue | None = None, size: Size | None = None) -> None:
         self.hint = hint
         self.tensor = tensor
         self.origin: Place | None = None
+        self.used_as: Value | None = None
         self._attributes: dict[str, Value] | None = None
         self._size = size
 
@@ -110,17 +111,27 @@ class TypeOf(Unknown):
 
 
 class PerhapsNone(Unknown):
-    """Result of a function: value on some of its paths, None on others.
+    """Value on some paths, None on others.
 
-    exits are its statements that return None, and the function itself if it may come to its end.
+    If a function returned it, exits are its statements that return None, and the function itself if it may
+    come to its end.
     """
 
     __slots__ = ("exits", "value")
 
-    def __init__(self, value: Value, exits: tuple[Place, ...]) -> None:
+    def __init__(self, value: Value, exits: tuple[Place, ...] = ()) -> None:
         super().__init__()
         self.value = value
         self.exits = exits
+
+
+def present(value: Value) -> Value:
+    """Value of a variable used as an object: None would raise, and a method shows its class."""
+    if isinstance(value, PerhapsNone):
+        return value.value
+    if isinstance(value, Unknown) and value.used_as is not None:
+        return value.used_as
+    return value
 
 
 class ModulePart(Unknown):

@@ -11,6 +11,8 @@ from shapefix.domains.gradients import NO_GRAD
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
+from shapefix.library.data.datasets.objects import DATASET, LOADED, any_rows, make, one_or_splits
+from shapefix.library.data.datasets.splits import like
 from shapefix.library.nn.module import MODULE
 from shapefix.library.optim import scalers
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
@@ -62,6 +64,34 @@ _MOSTLY_TENSORS = _ONLY_TENSORS | frozenset(
         "softmax",
         "unsqueeze_",
         "gather",
+    }
+)
+_ONLY_DATASETS = frozenset(
+    {
+        "train_test_split",
+        "with_format",
+        "set_format",
+        "remove_columns",
+        "rename_column",
+        "rename_columns",
+        "select_columns",
+        "cast_column",
+        "class_encode_column",
+        "column_names",
+        "to_iterable_dataset",
+    }
+)
+"""Methods and properties of datasets that no other common class has."""
+_OF_MAP = frozenset(
+    {"batched", "remove_columns", "load_from_cache_file", "input_columns", "writer_batch_size"}
+)
+"""Keywords of the `map` of datasets that the functions and methods of this name elsewhere lack."""
+_DATASETS = frozenset(
+    {
+        "datasets.Dataset",
+        "datasets.DatasetDict",
+        "datasets.arrow_dataset.Dataset",
+        "datasets.dataset_dict.DatasetDict",
     }
 )
 _TENSOR_TYPES = frozenset(
@@ -125,6 +155,11 @@ def kind_of(name: str) -> str | None:
     return models.kind_of(name) or tokenizers.kind_of(name)
 
 
+def any_dataset() -> LibraryObject:
+    """Create a dataset of any rows and columns."""
+    return make(DATASET, None, any_rows(), names=LOADED)
+
+
 def unbound(handler: Handler) -> Handler:
     """Handler of a method called through its class: `nn.Module.half(net)`."""
 
@@ -169,6 +204,11 @@ class TorchLibrary:
     def mostly_of_tensors(self, method: str) -> bool:
         return method in _MOSTLY_TENSORS
 
+    def object_with(self, method: str, keywords: frozenset[str] = frozenset()) -> Value | None:
+        if method in _ONLY_DATASETS or (method == "map" and not keywords.isdisjoint(_OF_MAP)):
+            return any_dataset() if method == "train_test_split" else one_or_splits()
+        return None
+
     def annotated(self, name: str) -> Value | None:
         if name in _TENSOR_TYPES:
             return TensorValue()
@@ -180,6 +220,8 @@ class TorchLibrary:
             return TEXT
         if name in scalers.NAMES:
             return scalers.any_scaler()
+        if name in _DATASETS:
+            return any_dataset() if name.endswith(".Dataset") else like(any_dataset())
         return NUMBER if name == "builtins.float" else None
 
     def is_transparent(self, decorator: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure, RunVerdict, Severity
+from shapefix.diagnostics import STORED_ERROR, Applicability, Diagnostic, Failure, RunVerdict, Severity
 from shapefix.report.view import FixOffer, View, one_line
 
 
@@ -13,6 +13,7 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
     """Count findings, unchecked files and available fixes in one line."""
     sentences = []
     answers = sum(finding.is_answer for finding in findings)
+    stored = sum(finding.code == STORED_ERROR for finding in findings)
     refuted = sum(finding.is_refuted for finding in findings)
     findings = [finding for finding in findings if not finding.is_refuted]
     if answers < len(findings):
@@ -25,8 +26,10 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
     if not sentences:
         sentences.append(nothing_checked(view) or "All checks passed.")
     sentences += _skipped(view)
-    if answers:
-        sentences.append(f"{_count(answers, 'value')} revealed.")
+    if answers > stored:
+        sentences.append(f"{_count(answers - stored, 'value')} revealed.")
+    if stored:
+        sentences.append(f"{_count(stored, 'error')} of an earlier run.")
     sentences += _offers(findings, view)
     return " ".join(sentences)
 
@@ -136,7 +139,8 @@ def _confirmed(findings: Sequence[Diagnostic]) -> str:
     )
     if not verdicts:
         return ""
-    return f", {verdicts[RunVerdict.CONFIRMED]} confirmed by the run and {verdicts[RunVerdict.OPEN]} open"
+    left = f" and {verdicts[RunVerdict.OPEN]} open" if verdicts[RunVerdict.OPEN] else ""
+    return f", {verdicts[RunVerdict.CONFIRMED]} confirmed by the run{left}"
 
 
 def _severities(findings: Sequence[Diagnostic]) -> str:

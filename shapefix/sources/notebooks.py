@@ -37,6 +37,11 @@ class Cell:
 
 def cells(data: bytes) -> tuple[Cell, ...]:
     """Parse the Python cells of a notebook. Raises Unreadable."""
+    return tuple(python_cell(number, typed_text(cell)) for number, cell in code_cells(data))
+
+
+def code_cells(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number of each Python cell among all cells, from 1, and its JSON. Raises Unreadable."""
     try:
         notebook = json.loads(data)
         found = _cells(notebook)
@@ -47,9 +52,7 @@ def cells(data: bytes) -> tuple[Cell, ...]:
         raise Unreadable("is not a notebook: it has no cells") from None
     if language not in (None, "python"):
         raise OtherLanguage(f"is a notebook in {language}, not in Python")
-    return tuple(
-        _cell(number, _text(cell)) for number, cell in enumerate(found, 1) if _is_python(cell)
-    )  # fmt: skip
+    yield from ((number, cell) for number, cell in enumerate(found, 1) if _is_python(cell))
 
 
 def _cells(notebook: dict[str, Any]) -> list[Any]:
@@ -78,7 +81,8 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(cell: dict[str, Any]) -> str:
+def typed_text(cell: dict[str, Any]) -> str:
+    """Return the source of a cell as its author typed it."""
     source = cell.get("source", cell.get("input", ""))
     parts = source if isinstance(source, list) else [source]
     return "".join(part for part in parts if isinstance(part, str))
@@ -99,7 +103,8 @@ _ASSIGNED = re.compile(r"(\s*[^=!%'\"#()]+=\s*)[!%](?=[\w/.])")
 _HELP = re.compile(r"\s*(?:\?{1,2}\s*[\w.*%]+|[\w.*%]+\?{1,2})\s*(?:#.*)?\Z")
 
 
-def _cell(number: int, text: str) -> Cell:
+def python_cell(number: int, text: str) -> Cell:
+    """Return a cell as Python; its rows are those of the typed text."""
     rows = rows_of(text) or [""]
     first = next((n for n, row in enumerate(rows) if row.strip()), 0)
     magic = _CELL_MAGIC.match(rows[first])

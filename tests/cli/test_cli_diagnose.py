@@ -192,3 +192,34 @@ def test_a_printed_message_is_traced_to_its_handler(
     assert "The message was printed by the `except` after lines 6 to 7 of train.py." in ran.out
     assert "error[SF101] view-across-stride-gap" in ran.out
     assert "Cause: the only explanation found" in ran.out
+
+
+def test_a_notebook_is_diagnosed_and_repaired(project: Project) -> None:
+    """The error in the outputs of a cell is read; the repair is that of `shapefix fix`."""
+    folder = project()
+    frame = (
+        "Cell In[2], line 2\n      1 x = torch.zeros(4, 6, 8).transpose(1, 2)\n----> 2 y = x.view(4, 48)\n"
+    )
+    head = f"{'-' * 75}\nRuntimeError{'Traceback (most recent call last)':>63}\n"
+    message = LOG.splitlines()[-1].removeprefix("RuntimeError: ")
+    lines = f"{head}{frame}\nRuntimeError: {message}".split("\n")
+    stored = {"output_type": "error", "ename": "RuntimeError", "evalue": message, "traceback": lines}
+    sources = ["import torch\n", "x = torch.zeros(4, 6, 8).transpose(1, 2)\ny = x.view(4, 48)"]
+    code = {"cell_type": "code", "metadata": {}}
+    cells = [
+        {**code, "execution_count": n, "source": source, "outputs": [stored] if n == 2 else []}
+        for n, source in enumerate(sources, 1)
+    ]
+    notebook = folder / "train.ipynb"
+    notebook.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
+    ran = shapefix("diagnose", "train.ipynb")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert {"Cell 2 has raised it when it last ran.", "--- train.ipynb:cell 2"} <= set(lines)
+    assert "  train.ipynb:cell 2:2  y = x.view(4, 48)" in lines
+    before = notebook.read_text()
+    ran = shapefix("diagnose", "--apply", "train.ipynb")
+    assert (ran.code, ran.err) == (0, "train.ipynb:cell 2:2: repaired SF101\n")
+    assert notebook.read_text() == before.replace(
+        'y = x.view(4, 48)", "outputs', 'y = x.reshape(4, 48)", "outputs'
+    )

@@ -457,7 +457,7 @@ def test_a_name_that_may_be_a_split_is_no_column() -> None:
     reveal(load_dataset("x", split="train")["text"])
     """
     kinds = [type(value).__name__ for value in revealed(textwrap.dedent(program))]
-    assert kinds == ["Unknown", "Unknown", "ListValue"]
+    assert kinds == ["LibraryObject", "Unknown", "ListValue"]
 
 
 def test_what_a_function_changes_outside_of_its_rows_is_not_certain() -> None:

@@ -180,3 +180,21 @@ def test_refuses_what_torch_refuses(name: str) -> None:
     wrong += [f"torch refuses, shapefix is silent: {lines[row]}" for row in sorted(truth - found)]
     assert not wrong, "\n".join(wrong)
     assert 0 < len(truth) < CASES, f"{len(truth)} of {CASES} are refused: nothing is learnt from that"
+
+
+@pytest.mark.parametrize("name", ["mean", "nanmean", "std", "var", "norm", "sum", "amax", "logsumexp"])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8", "float16", "float64"])
+def test_reductions_of_a_dtype(name: str, dtype: str) -> None:
+    import torch
+
+    tensor = f"torch.ones(2, 3, dtype=torch.{dtype})"
+    code = f"{tensor}.{name}({'0' if name == 'logsumexp' else ''})"
+    raises = False
+    try:
+        eval(code, {"torch": torch})
+    except (RuntimeError, TypeError):
+        raises = True
+    refused = [event for event in interpret(f"{IMPORTS}\n{code}") if isinstance(event, OpRejected)]
+    assert not refused or raises
+    if name in ("mean", "nanmean", "std", "var", "norm"):
+        assert bool(refused) is raises

@@ -15,6 +15,7 @@ from shapefix.diagnostics import Diagnostic, Fix
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import LibraryObject
 
 _CONVERSIONS = frozenset(
     {
@@ -78,9 +79,34 @@ _WITH_TWIN_IN_PLACE = frozenset(
 """What people write without the underscore, and then think that it was done in place."""
 
 
+_OF_A_NETWORK = frozenset(
+    {
+        "__call__",
+        "relu6",
+        "leaky_relu",
+        "elu",
+        "gelu",
+        "silu",
+        "softplus",
+        "softmax",
+        "log_softmax",
+        "dropout",
+        "normalize",
+        "layer_norm",
+        "max_pool2d",
+        "avg_pool2d",
+        "pad",
+        "interpolate",
+        "cat",
+        "stack",
+    }
+)
+"""Functions of a forward, and calls of layers, without an effect of their own."""
+
+
 @rule("SF601", on=Discarded)
 def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if not is_unused(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE) or is_idle(event, context):
+    if not is_unused(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE | _OF_A_NETWORK) or is_idle(event, context):
         return
     if not event.name and _is_made_here(event):
         # `torch.zeros(1).cuda()` wakes the GPU up, and is meant to.
@@ -90,6 +116,8 @@ def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Ite
         # `torch.add(x, y)` alone is there to be measured.
         return
     leaf = event.function.rpartition(".")[2]
+    if leaf == "__call__":
+        leaf = event.receiver.kind.rpartition(".")[2] if isinstance(event.receiver, LibraryObject) else leaf
     habit = "conversions are in-place" if leaf in _CONVERSIONS else f"{leaf}() is in-place"
     yield unused_result(event, rule, fixes if may_be_rebound(event, context) else (), habit)
 

@@ -163,5 +163,11 @@ def method_called(module: Module, node: cst.BaseExpression, method: str) -> Edit
     if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
         end = span.end()
         return Edit(end, f".{method}")
+    if not node.lpar:
+        return Edit(span, f"({code}).{method}")
     # The span is inside of existing parentheses.
-    return Edit(span, f"{code}.{method}" if node.lpar else f"({code}).{method}")
+    before = node.rpar[0].whitespace_before
+    if len(node.rpar) == 1 and isinstance(before, cst.SimpleWhitespace) and "\n" not in before.value:
+        column = span.end_column + len(before.value) + 1
+        return Edit(Span(span.path, span.end_row, column, span.end_row, column), f".{method}")
+    return Edit(span, f"{code}.{method}")

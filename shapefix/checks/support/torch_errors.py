@@ -299,6 +299,8 @@ def dtype_error(event: OpRejected, error: WrongDtype) -> ExpectedError | None:
         words = "result type ... can't be cast to the desired output type ..."
     elif name in ("CrossEntropyLoss", "cross_entropy") and error.operand == 1 and "int64" in error.want:
         words = "expected target dtype to be Long or Byte"
+    elif name in _OF_FLOATS:
+        words = _OF_FLOATS[name]
     elif name == "Embedding":
         words = "Expected tensor for argument #1 'indices' to have one of the following scalar types"
     elif name in ("mm", "matmul") and _ranks(event) == [2, 2]:
@@ -333,6 +335,13 @@ def _gets_ids(event: DeviceMismatch) -> bool:
     return number is not None and event.operands[number].name == "input_ids"
 
 
+_OF_FLOATS = {
+    "mean": "mean(): could not infer output dtype. Input dtype must be either a floating point",
+    "nanmean": "nanmean(): expected input to have floating point or complex dtype",
+    "std": "std and var only support floating point and complex dtypes",
+    "var": "std and var only support floating point and complex dtypes",
+    "norm": "linalg.vector_norm: Expected a floating point or complex tensor as input",
+}
 _SCALARS = {
     "bool": "Bool",
     "uint8": "Byte",

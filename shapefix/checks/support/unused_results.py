@@ -19,9 +19,11 @@ from shapefix.domains.training import Backward, OptimizerCreated
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import Unknown, Value, as_tensor
+from shapefix.interpreter.values import FALSE, Constant, LibraryObject, Unknown, Value, as_tensor
 
 _SHOWN = (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation, cst.Comparison)
+_FUNCTIONAL = "torch.nn.functional"
+_SHORT = {_FUNCTIONAL: "F"}
 _CELL = re.compile(r"^# (?:%%|In\[)", re.MULTILINE)
 """Marks of cells in the scripts that Jupyter, Spyder and VS Code write."""
 
@@ -29,9 +31,11 @@ _CELL = re.compile(r"^# (?:%%|In\[)", re.MULTILINE)
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
     """Whether the code certainly discards a tensor returned by one of these operations."""
     kind, _, name = event.function.rpartition(".")
-    if kind not in ("torch.Tensor", "torch") or name not in operations:
+    if name == "__call__":
+        return name in operations and _is_of_a_pure_layer(event) and not _is_display(event)
+    if kind not in ("torch.Tensor", "torch", _FUNCTIONAL) or name not in operations:
         return False
-    if any(each.keyword and each.keyword.value == "out" for each in event.call.args):
+    if any(each.keyword and each.keyword.value in ("out", "inplace") for each in event.call.args):
         return False
     if (
         _is_display(event)
@@ -42,6 +46,46 @@ def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
         return False
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     return isinstance(receiver, TensorValue) and receiver.certain
+
+
+_PURE_LAYERS = frozenset(
+    {
+        "torch.nn.ReLU",
+        "torch.nn.ReLU6",
+        "torch.nn.LeakyReLU",
+        "torch.nn.ELU",
+        "torch.nn.GELU",
+        "torch.nn.SiLU",
+        "torch.nn.Sigmoid",
+        "torch.nn.Tanh",
+        "torch.nn.Softplus",
+        "torch.nn.Softmax",
+        "torch.nn.LogSoftmax",
+        "torch.nn.Dropout",
+        "torch.nn.Dropout1d",
+        "torch.nn.Dropout2d",
+        "torch.nn.Dropout3d",
+        "torch.nn.MaxPool1d",
+        "torch.nn.MaxPool2d",
+        "torch.nn.AvgPool1d",
+        "torch.nn.AvgPool2d",
+        "torch.nn.AdaptiveAvgPool1d",
+        "torch.nn.AdaptiveAvgPool2d",
+        "torch.nn.Flatten",
+    }
+)
+"""Layers without weights and statistics: a call has no effect but its result."""
+
+
+def _is_of_a_pure_layer(event: Discarded) -> bool:
+    """Whether a layer without side effects got a tensor with a name."""
+    layer = event.receiver
+    if not isinstance(layer, LibraryObject) or layer.kind not in _PURE_LAYERS:
+        return False
+    if not isinstance(event.place.node, cst.Expr) or event.held is None or not event.held.certain:
+        return False
+    in_place = layer.fields.get("inplace", FALSE)
+    return isinstance(in_place, Constant) and in_place.value is False
 
 
 def _has_other_name(event: Discarded, name: str) -> bool:
@@ -77,7 +121,13 @@ def _loses_nothing(event: Discarded) -> bool:
 def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix], habit: str = "") -> Diagnostic:
     """Return the finding for an unused result; habit is as for a diagnostic."""
     code, owner = abbreviate(event.place.code), event.function.rpartition(".")
-    called = f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"torch.{owner[2]}()"
+    if owner[2] == "__call__":
+        layer = abbreviate(event.place.module.code(event.call.func))
+        message = f"result of `{code}` is unused; `{layer}` does not change `{event.name}`"
+        return rule.diagnostic(event.place.span, message, fixes=fixes, habit=habit)
+    called = (
+        f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"{_SHORT.get(owner[0], owner[0])}.{owner[2]}()"
+    )
     written = _written_in_place(event.call)
     if written is not None:
         before, code = abbreviate(event.place.module.code(written)), _without_receiver(event)
@@ -250,8 +300,9 @@ def assigned(event: Discarded, target: str, context: CheckContext) -> list[Fix]:
     """Assign the result; unsafe unless the program raises without it, or its type is that of the tensor."""
     if not _is_bound_in_scope(event):
         return []
-    # Without its graph, a result of the same type may still be no use.
-    keeps = event.alike and event.function.rpartition(".")[2] != "detach"
+    # Without its graph, a result of the same type may still be no use; a network computes something else.
+    kind, _, name = event.function.rpartition(".")
+    keeps = event.alike and name not in ("detach", "__call__") and kind != _FUNCTIONAL
     safe = (keeps or _fails_without(event, context)) and not _is_written_later(event, context)
     safety = Applicability.SAFE if safe else Applicability.UNSAFE
     edit = Edit(event.place.span.start(), f"{target} = ")

@@ -38,6 +38,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
     facts_of,
+    present,
 )
 from shapefix.library.data.collators import collate_by, is_callable
 from shapefix.library.data.datasets.cells import fresh_row
@@ -135,6 +136,7 @@ def sample(call: Call, dataset: Value | None, is_whole: bool = False) -> Value:
     drawn = Size.from_symbol(SampleIndex("index", 0)) if is_whole else Size.symbol("index", least=0)
     index = Integer(drawn)
     node = call.place.node
+    dataset = None if dataset is None else present(dataset)
     if isinstance(dataset, LibraryObject):
         if dataset.kind == TENSORS:
             tensors = elements(dataset.fields["tensors"])

@@ -11,11 +11,13 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of
-from shapefix.tensors import reductions
+from shapefix.tensors import dtype_checks, reductions
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 
+_OF_FLOATS = frozenset({"mean", "nanmean", "std", "var", "norm"})
+"""Reductions that torch refuses for integers and booleans, without a dtype among the arguments."""
 _TO_BOOL = frozenset({"any", "all"})
 _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
 
@@ -60,6 +62,8 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
     if name in ("std", "var") and isinstance(first, Constant) and isinstance(first.value, bool):
         # std(unbiased): of all elements.
         return TensorValue(dtype=tensor.dtype)
+    if name in _OF_FLOATS and given.is_none("dtype") is not False:
+        dtype_checks.floating(tensor.dtype)
     layout = _reduced(tensor, given)
     dtype = tensor.dtype
     if name in _TO_BOOL:

@@ -32,6 +32,8 @@ from shapefix.tensors.symbols import CommandLineOption
 PARSER, GROUP, NAMESPACE = "argparse.ArgumentParser", "argparse._ArgumentGroup", "argparse.Namespace"
 DATACLASSES = "transformers.HfArgumentParser"
 _HUGGING_FACE = ("transformers", "transformers.hf_argparser", "trl")
+_CONSTANT_FLAGS: dict[object, bool] = {"store_true": True, "store_false": False}
+"""Actions and defaults of flags that have the same value with and without the flag."""
 _OPTIONS = "_options"
 """Field of a parser and of its groups for the values of the options by name."""
 
@@ -108,7 +110,10 @@ def _destination(call: Call, flags: list[str]) -> str | None:
 def _value(call: Call, name: str, shown: str) -> Value:
     given = call.arguments.keywords
     kind, default = given.get("type"), given.get("default")
-    plain = "action" not in given or call.constant(-1, "action") == "store"
+    action = call.constant(-1, "action", "store")
+    if isinstance(default, Constant) and _CONSTANT_FLAGS.get(action) is default.value:
+        return Unknown(name) if call.arguments.open else default
+    plain = action == "store"
     whole = kind is None or (isinstance(kind, Reference) and kind.name == "builtins.int")
     if default is None or call.arguments.open or "nargs" in given or not (plain and whole):
         return Unknown(name)

@@ -23,6 +23,7 @@ from shapefix.library.data.datasets.objects import (
     format_of,
     make,
     number_of,
+    one_or_splits,
     rows_of,
 )
 from shapefix.library.data.datasets.splits import like
@@ -88,7 +89,7 @@ def load_dataset(call: Call) -> Value:
 
 @function("datasets.load_from_disk", "datasets.load.load_from_disk")
 def load_from_disk(call: Call) -> Value:
-    return make(DATASET, call.place, any_rows(), names=LOADED)
+    return one_or_splits(call.place)
 
 
 @function(*(name for method in _FILES for name in _named(DATASET, method)))

@@ -11,7 +11,7 @@ from shapefix.domains.row_counts import unknown_count
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import TRUE, Constant, LibraryObject, Text, Unknown, Value
+from shapefix.interpreter.values import TRUE, Constant, LibraryObject, Text, Unknown, Value, present
 from shapefix.library.data.datasets.formats import PLAIN, Format, formatted, unknown_column
 from shapefix.library.registry import Handler, declare, method
 from shapefix.tensors.polynomials import Size
@@ -24,9 +24,11 @@ declare(DICT, "builtins.dict")
 declare(ITERABLE_DICT, DICT)
 
 ROWS, NAMES, FORMAT, SAMPLE, NUM_ROWS = "rows", "names", "format", "sample", "num_rows"
+"""The fields of a dataset: a DictValue, a ListValue, a Format, a DictValue, a Value."""
 SHUFFLED = "shuffled"
 """Field of a dataset whose rows are no longer in the order in which `map` passed them."""
-"""The fields of a dataset: a DictValue, a ListValue, a Format, a DictValue, a Value."""
+OR_SPLITS = "or splits"
+"""Field of an object that may be one dataset or a dictionary of several like it, by what is known so far."""
 
 
 class ColumnName(Text):
@@ -123,7 +125,27 @@ def receiver(call: Call) -> LibraryObject:
 
 def as_dataset(value: Value | None) -> LibraryObject | None:
     """Return the value if it is a dataset created in this package."""
+    value = None if value is None else present(value)
     return value if isinstance(value, LibraryObject) and value.kind in (DATASET, ITERABLE) else None
+
+
+def one_or_splits(place: Place | None = None) -> LibraryObject:
+    """Create a dataset of any rows, or a dictionary of such splits."""
+    dataset = make(DATASET, place, any_rows(), names=LOADED)
+    dataset.fields[OR_SPLITS] = TRUE
+    return dataset
+
+
+def is_split_name(dataset: LibraryObject, key: str) -> bool:
+    """Check whether key names a split of one or several datasets, as no known column has the name."""
+    return OR_SPLITS in dataset.fields and key not in rows_of(dataset).fields
+
+
+def split_of(dataset: LibraryObject) -> LibraryObject:
+    """One split of one or several datasets."""
+    found = another(dataset)
+    found.fields.pop(OR_SPLITS, None)
+    return found
 
 
 def rows_of(dataset: LibraryObject) -> DictValue:
@@ -182,7 +204,10 @@ def with_rows(
     number = number_of(dataset) if same_number else None
     if rows is not rows_of(dataset):
         rows = DictValue(rows.fields, rows.closed, rows.kind, rows.absent, stepped(rows.written, place))
-    return make(dataset.kind, place, rows, format=format or format_of(dataset), num_rows=number)
+    made = make(dataset.kind, place, rows, format=format or format_of(dataset), num_rows=number)
+    if OR_SPLITS in dataset.fields:
+        made.fields[OR_SPLITS] = TRUE
+    return made
 
 
 def stepped(written: Mapping[Any, Place], place: Place | None) -> dict[Any, Place]:

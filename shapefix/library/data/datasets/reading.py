@@ -26,11 +26,13 @@ from shapefix.library.data.datasets.objects import (
     another,
     chosen,
     dataset_method,
+    is_split_name,
     number_of,
     receiver,
     rows_of,
     sample_of,
     shuffled,
+    split_of,
 )
 from shapefix.library.registry import method
 from shapefix.library.signatures import arguments_under
@@ -47,6 +49,8 @@ def item(call: Call) -> Value:
     if isinstance(index, (Integer, Number)) or (isinstance(index, Constant) and type(index.value) is int):
         return fresh_row(sample, None)
     if isinstance(index, Constant) and isinstance(index.value, str):
+        if is_split_name(receiver(call), index.value):
+            return split_of(receiver(call))
         if index.value in SPLITS and not sample.closed and index.value not in sample.fields:
             return Unknown(index.value)
         return _column(call, sample.read(index.value))

@@ -26,6 +26,7 @@ from shapefix.library.data.datasets.objects import (
     receiver,
     rows_of,
     shuffled,
+    split_of,
 )
 from shapefix.library.registry import FUNCTIONS, function, lookup_method, method
 
@@ -178,7 +179,7 @@ def train_test_split(call: Call) -> Value:
     in_order = isinstance(order, Constant) and order.value is False
     splits: dict[object, Value] = {}
     for name in ("train", "test"):
-        split = another(dataset) if in_order else shuffled(dataset)
+        split = split_of(dataset if in_order else shuffled(dataset))
         split.fields[NUM_ROWS] = unknown_count(number_of(dataset))
         splits[name] = split
     return DictValue(splits, kind=DICT)
