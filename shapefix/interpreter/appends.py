@@ -38,7 +38,7 @@ def appends_of(loop: cst.CSTNode) -> Mapping[str, int]:
 
 
 def _of_block(block: Sequence[cst.CSTNode]) -> dict[str, int]:
-    """Lists by name, with the appended items of a block; -1 for a number that differs by path."""
+    """Lists by name, with the number of items appended by a block; -1 if paths differ."""
     counts: dict[str, int] = {}
     for statement in block:
         added: Mapping[str, int] = {}
