@@ -32,12 +32,16 @@ _LONGEST = 1000
 
 @dataclass(frozen=True)
 class WrongUnit:
-    """Setting of a schedule in other units than the calls of `step`, and its value."""
+    """Setting of a schedule in other units than the calls of `step`, and its value.
+
+    vanishes is whether that is only known from the learning rate, which falls to nothing.
+    """
 
     setting: str
     size: Size
     epochs: Loop
     batches: Loop
+    vanishes: bool = False
 
 
 def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | None:
@@ -49,18 +53,21 @@ def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | Non
     count = _passes(epochs)
     if count is None or not _trains(batches, event, context) or goes_over_data(epochs):
         return None
+    if not event.loops[-1].certain:
+        return None
     # A loop over one batch is one over epochs.
     if (_passes(batches) or Size.of(2)).value == 1 or at_least(count, 2) is False:
         return None
     for setting, size in _settings(event.scheduler):
+        vanishes = False
         if setting in _LASTS:
             is_meant = same(size, count) is True and size.value != 1
         else:
             largest, last = by_default(count).value, by_default(size).value
             is_meant = None not in (largest, last) and 1 < (last or 0) <= (largest or 0) <= _LONGEST
-            is_meant = is_meant or _vanishes(event.scheduler, last, largest, _passes(batches))
-        if is_meant:
-            return WrongUnit(setting, size, epochs, batches)
+            vanishes = not is_meant and _vanishes(event.scheduler, last, largest, _passes(batches))
+        if is_meant or vanishes:
+            return WrongUnit(setting, size, epochs, batches, vanishes)
     return None
 
 
@@ -149,7 +156,11 @@ def _passes(loop: Loop) -> Size | None:
 
 
 def moved_out(event: SchedulerStepped, found: WrongUnit) -> Iterator[Fix]:
-    """Move `scheduler.step()` behind the loop over the batches."""
+    """Move `scheduler.step()` after the loop over the batches."""
+    if found.vanishes and found.setting != "gamma":
+        advice = f"call it once per epoch, or set `{found.setting}` to a number of batches"
+        yield Fix(Applicability.DISPLAY, advice, ())
+        return
     module, line = event.place.module, enclosing_line(event.place)
     loop = found.batches.node
     if line is None or len(line.body) != 1 or not holds(loop, line) or line not in loop.body.body:

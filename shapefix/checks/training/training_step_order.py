@@ -240,9 +240,12 @@ def _scheduled_per_batch(event: SchedulerStepped, context: CheckContext, rule: R
     if found is None:
         return
     code, setting = abbreviate(event.place.code), _setting(event, found, context)
+    problem = f"the schedule is in epochs: {setting}"
+    if found.vanishes:
+        problem = f"{setting}: the learning rate falls below a millionth"
     yield rule.diagnostic(
         event.place.span,
-        f"`{code}` runs for each batch, but the schedule is in epochs: {setting}",
+        f"`{code}` runs for each batch, but {problem}",
         evidence=[
             *call_trace(event),
             *_schedule(event, f"`{found.setting}` counts the calls of `step`"),
