@@ -10,6 +10,8 @@ from shapefix.diagnosis.explanations import explain_message
 
 _HINTS = ("rror", "ailed", "xception", "arning", "RROR", "AILED", "AIL:")
 """Parts of lines about failures; the templates of all messages take much longer to compare."""
+_LONGEST = 2_000
+"""Characters of a line that are looked at."""
 _TYPE = re.compile(
     r"(?:^|\W)(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning))\b:? (?P<message>.+)"
 )
@@ -24,8 +26,8 @@ class BareMessages:
     def watch(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines unchanged, and remember the last one with a known message."""
         for line in lines:
-            if any(hint in line for hint in _HINTS) and explain_message(line) is not None:
-                self._line = line
+            if any(hint in line for hint in _HINTS) and explain_message(line[:_LONGEST]) is not None:
+                self._line = line[:_LONGEST]
             yield line
 
     @property

@@ -95,7 +95,7 @@ def _batches(given: Values) -> list[BatchSize]:
 def _fewer(batch: BatchSize) -> Iterator[Size]:
     """Numbers of samples in the last batch to try: any smaller one, and the actual one."""
     yield batch.full - Size.from_symbol(Symbol("missing"))
-    if batch.full.value is not None:
+    if batch.full.value is not None and batch.full.value > 0:
         length = batch.length.value if batch.length is not None else None
         yield Size.of(batch.full.value - 1 if length is None else length % batch.full.value)
 
