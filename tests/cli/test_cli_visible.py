@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import SWAPPED, VIEW, Project, program, project_in_a_folder, shapefix  # noqa: F401
+from command_line import SWAPPED, VIEW, Project, project_in_a_folder, shapefix  # noqa: F401
+
+from shapefix.cli.main import run
+from shapefix.report.formats import FINDING_FORMATS, RULE_FORMATS, SHAPE_FORMATS
 
 CONTROLS = "".join(map(chr, (*range(1, 32), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, 0x2028, 0x2029)))
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -194,13 +199,36 @@ def test_a_diff_that_is_not_exact_says_so(project: Project) -> None:
     subprocess.run(["git", "apply", "-p0"], input=ran.out.encode(), cwd=folder, check=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8", "cp437", "utf-16"])
-def test_consoles_of_other_encodings_get_text(project: Project, encoding: str) -> None:
-    project(größe=HOSTILE, 模型=SWAPPED)
-    for command in (["check"], ["fix"], ["check", "--output-format", "json"], ["explain", "SF101"], ["help"]):
-        ran = program(*command, environment={"PYTHONIOENCODING": encoding})
-        assert ran.returncode in (0, 1), ran.stderr
-        text = ran.stdout.decode(encoding)
-        assert b"Traceback" not in ran.stderr
-        escaped(text.replace("\r", "").replace("\f", ""))
+ENCODED = [
+    *(["check", "--output-format", name] for name in FINDING_FORMATS),
+    *(["check", f"--{option}"] for option in ("show-files", "show-settings", "statistics", "verbose")),
+    *(["fix", "--unsafe-fixes"], ["fix", "--color", "always"], ["shapes", "größe.py"]),
+    *(["shapes", "größe.py", "--output-format", name] for name in SHAPE_FORMATS),
+    *(["rules", "--output-format", name] for name in RULE_FORMATS),
+    *(["explain", "SF101"], ["help"], ["help", "notebooks"], ["--help"], ["check", "größe\u202e.py"]),
+    *(["diagnose", "log", "--output-format", name] for name in ("text", "json")),
+    *(["check", "--color", "always"], ["diagnose", "log", "--color", "always"], ["check", "Zelle.ipynb"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8", "cp437", "cp932", "utf-16"])
+def test_consoles_of_other_encodings_get_text(
+    project: Project, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    folder = project(größe=HOSTILE, 模型=SWAPPED)
+    cell = {"cell_type": "code", "source": VIEW + "# größe 模型", "outputs": [], "metadata": {}}
+    (folder / "Zelle.ipynb").write_text(json.dumps({"cells": [cell], "nbformat": 4, "metadata": {}}))
+    log = LOG.format(folder=folder, error="RuntimeError", message=f"größe 模型 {MESSAGES['RuntimeError']}")
+    (folder / "log").write_text(log, "utf-8")
+    for command in ENCODED:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding, newline="") for _ in range(2))
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run(command)
+            out.flush()
+            err.flush()
+        assert code in (0, 1, 2), command
+        for stream in (out, err):
+            text = SEQUENCE.sub("", stream.buffer.getvalue().decode(encoding))
+            assert "Traceback (" not in text, command
+            assert "internal error" not in text, command
+            escaped(text.replace("\r", "").replace("\f", ""))

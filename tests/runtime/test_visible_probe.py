@@ -16,6 +16,7 @@ from torch import nn
 import shapefix
 from shapefix.cli.probe_options import ProbeOptions
 from shapefix.cli.probe_output import report
+from shapefix.cli.terminal import prepare_streams
 
 ODD = "".join(
     map(
@@ -117,10 +118,12 @@ def test_no_report_of_a_probe_has_a_control_character(
                 run.run.script, ["--name", ODD], None, 1, 60.0, "auto", None, color, False, output_format,
                 report=str(page),
             )  # fmt: skip
-            out, err = io.StringIO(), io.StringIO()
+            out, err = io.TextIOWrapper(io.BytesIO(), "cp1252"), io.StringIO()
             with redirect_stdout(out), redirect_stderr(err):
+                prepare_streams()
                 report(run.run, run._told, options, 1)
-            text = out.getvalue()
+                out.flush()
+            text = out.buffer.getvalue().decode("cp1252")
             assert len(text) > 100
             assert_escaped(SEQUENCE.sub("", text) if color == "always" else text)
             assert_escaped(err.getvalue())
