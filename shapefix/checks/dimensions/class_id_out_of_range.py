@@ -14,8 +14,9 @@ from shapefix.checks.support.loss_calls import is_by_class
 from shapefix.checks.support.operands import is_unlikely, named
 from shapefix.diagnostics import Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.modules import Module
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, LibraryObject
+from shapefix.interpreter.values import Constant, LibraryObject, Value
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
 
@@ -26,6 +27,8 @@ _WHITE = 255
 """Largest number of a mask with 8 bits."""
 _MANY = 1000
 """Larger ids are more likely wrong than the number of classes."""
+_LABELS = frozenset({"num_labels", "id2label", "label2id", "config"})
+"""Arguments with the number of labels of a model."""
 _LAST_LAYERS = {"torch.nn.Linear": "out_features", "torch.nn.Conv2d": "out_channels"}
 
 
@@ -70,7 +73,13 @@ def _fixes(
     least, most = (None, None) if known is None else (known.least.value, known.most.value)
     ignored = event.settings.get("ignore_index")
     is_plain = ignored is None or (isinstance(ignored, Constant) and ignored.value == _IGNORED)
-    if classes is None or least is None or most is None or scores is None or not is_plain:
+    if classes is None or least is None or most is None or not is_plain:
+        return
+    if scores is None:
+        if least == 0 and most < _MANY:
+            edit = _number_of_labels(event.layer, most + 1, event.place.module)
+            message = f"create the model with num_labels={most + 1}: the largest label is {most}"
+            yield rewrites.unsafe_or_advice(message, edit)
         return
     if least == 1 and most == classes:
         edit = _target(event, "{} - 1")
@@ -91,6 +100,21 @@ def _target(event: OpRejected, template: str) -> Edit | None:
     if given is None or not isinstance(given.value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)):
         return None
     return Edit(module.span(given.value), template.format(module.code(given.value)))
+
+
+def _number_of_labels(model: Value | None, number: int, module: Module) -> Edit | None:
+    """Return the edit to state the number of labels where a model, or its configuration, is created."""
+    config = model.fields.get("config") if isinstance(model, LibraryObject) else None
+    for made in (config, model):
+        place = made.place if isinstance(made, LibraryObject) else None
+        if place is None or place.module is not module or not isinstance(place.node, cst.Call):
+            continue
+        name = place.module.code(place.node.func).rpartition(".")[2]
+        given = {each.keyword.value for each in place.node.args if each.keyword is not None}
+        is_open = any(each.star for each in place.node.args)
+        if not is_open and not given & _LABELS and (name.endswith("Config") or name == "from_pretrained"):
+            return rewrites.appended(module, place.node, f"num_labels={number}")
+    return None
 
 
 def _setting(event: OpRejected, scores: TensorValue, number: int) -> Edit | None:
