@@ -202,7 +202,10 @@ class BatchSize(Symbol):
 
 
 class BatchCount(Symbol):
-    """Number of batches of a DataLoader, `len(loader)`; loader is where it is created."""
+    """Number of batches of a DataLoader: `len(loader)`.
+
+    loader is the place of its creation.
+    """
 
     __slots__ = ("loader",)
 

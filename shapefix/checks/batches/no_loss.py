@@ -62,7 +62,7 @@ def no_loss(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diag
 
 
 def _without_loss(event: Collated, returned: Value, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a model of the project that returns a dictionary without a loss, or scores in its place."""
+    """Report a model of the project with a dictionary without a loss, or scores, as its result."""
     first = elements(returned)
     scores = first[0] if first else returned
     error, what = _MISSING, ""

@@ -45,7 +45,7 @@ class WrongUnit:
 
 
 def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | None:
-    """Return the setting that counts epochs of a scheduler with a step for each batch."""
+    """Return the setting in epochs of a scheduler with a step for each batch."""
     loops = [each.loop for each in event.loops]
     if len(loops) < 2 or _has_arguments(event) or not isinstance(event.scheduler, LibraryObject):
         return None
@@ -72,7 +72,7 @@ def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | Non
 
 
 def in_batches(event: SchedulerStepped, context: CheckContext) -> WrongUnit | None:
-    """Return the setting that counts all batches of a scheduler with a step for each epoch only."""
+    """Return the setting in batches of a scheduler with a step for each epoch only."""
     if not event.loops or _has_arguments(event) or not isinstance(event.scheduler, LibraryObject):
         return None
     epochs = event.loops[-1].loop
@@ -100,7 +100,7 @@ def in_batches(event: SchedulerStepped, context: CheckContext) -> WrongUnit | No
 
 
 def _vanishes(scheduler: LibraryObject, every: int | None, epochs: int | None, batches: Size | None) -> bool:
-    """Whether a learning rate falls to nothing that would not in steps of epochs."""
+    """Whether a learning rate falls to nothing, but not in steps of epochs."""
     gamma = scheduler.arguments.get("gamma")
     share = gamma.value if isinstance(gamma, Constant) else None
     count = None if batches is None else batches.value
