@@ -76,7 +76,7 @@ def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
     standard_input = None
     if request.reads_stdin:
         standard_input = StandardInput(read_input(), request.stdin_filename)
-    with ProgressBar("Checking", sys.stderr) as progress:
+    with ProgressBar("Checking", sys.stderr, request.quiet) as progress:
         session = CheckSession(request.paths, settings, standard_input, progress).run()
     if not request.quiet:
         view = View(os.getcwd())

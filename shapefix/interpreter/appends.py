@@ -17,7 +17,7 @@ _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Try, cst.TryStar)
 
 
 def appends_of(loop: cst.CSTNode) -> Mapping[str, int]:
-    """Lists by name, with the number of items that each pass of the loop appends on every path.
+    """Lists by name, with the number of items appended by each pass of the loop on every path.
 
     Those with another use in the body are left out.
     """
@@ -38,7 +38,7 @@ def appends_of(loop: cst.CSTNode) -> Mapping[str, int]:
 
 
 def _of_block(block: Sequence[cst.CSTNode]) -> dict[str, int]:
-    """Lists by name, with the appended items of a block; -1 for a number that differs by path."""
+    """Lists by name, with the number of items appended by a block; -1 if paths differ."""
     counts: dict[str, int] = {}
     for statement in block:
         added: Mapping[str, int] = {}
@@ -81,7 +81,7 @@ def _appended(node: cst.CSTNode) -> str:
 
 
 def lengths_after(ev: Evaluator, loop: cst.CSTNode, iterable: Value | None) -> Mapping[str, Size]:
-    """Lengths of the lists that a loop fills once it has run over the iterable; call before the loop."""
+    """Lengths of the lists filled by a loop over the iterable, after it; call before the loop."""
     passes = None
     if isinstance(iterable, ListValue):
         passes = iterable.length

@@ -202,10 +202,7 @@ class BatchSize(Symbol):
 
 
 class BatchCount(Symbol):
-    """Number of batches of a DataLoader: `len(loader)`.
-
-    loader is the place of its creation.
-    """
+    """Number of batches of a DataLoader, `len(loader)`; loader is the place of its creation."""
 
     __slots__ = ("loader",)
 

@@ -57,7 +57,7 @@ def _late_layer(
     loop: Loop,
     context: CheckContext,
 ) -> LibraryObject | None:
-    """Return a layer created after the only optimizer, by the same function; its layers are unused."""
+    """Return a layer created by the same function, after the only optimizer; it has uncalled layers only."""
     made = next((each for each in built if each.optimizer is step.optimizer), None)
     if made is None or len(built) != 1 or not made.modules:
         return None

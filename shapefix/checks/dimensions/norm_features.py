@@ -100,7 +100,7 @@ def _called_norm(event: OpRejected) -> str:
 
 
 def _last_sample(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a batch norm of the last batch of a loader, of a single sample."""
+    """Report a batch norm with a last batch of a single sample."""
     refused, batch = event.refused, event.batch
     if not isinstance(refused.error, OneValuePerChannel) or is_unlikely(refused) or batch.length is None:
         return

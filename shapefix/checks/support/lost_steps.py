@@ -83,7 +83,7 @@ def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[Optimize
 def summed_window(
     event: OptimizerStepped, context: CheckContext
 ) -> tuple[Backward, cst.BaseExpression] | None:
-    """Return the backward of means, and their number in the gradients of a step.
+    """Return the backward of means and its number in the gradients of a step, if their size matters.
 
     The step is under `if (i + 1) % n == 0`, and follows the size of its gradients: SGD, or clipped gradients.
     """

@@ -100,7 +100,7 @@ def in_batches(event: SchedulerStepped, context: CheckContext) -> WrongUnit | No
 
 
 def _vanishes(scheduler: LibraryObject, every: int | None, epochs: int | None, batches: Size | None) -> bool:
-    """Whether a learning rate falls to nothing, but not in steps of epochs."""
+    """Whether a learning rate falls to nothing in steps of batches, and not in steps of epochs."""
     gamma = scheduler.arguments.get("gamma")
     share = gamma.value if isinstance(gamma, Constant) else None
     count = None if batches is None else batches.value
