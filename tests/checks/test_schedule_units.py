@@ -69,6 +69,19 @@ def _rates(code: str) -> list[float]:
     return rates
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "if len(rates) > 3: scheduler.step()",
+        "scheduler.step(epoch + 0.5)",
+        "scheduler.step() if epoch else None",
+    ],
+)
+def test_silent_about_other_steps(check: Check, inner: str) -> None:
+    code = HEAD + LOOP.format(schedule="CosineAnnealingLR(optimizer, epochs)", inner=inner, outer=PASS)
+    assert not check(code, {"SF803"})
+
+
 @pytest.mark.parametrize("count", [64, 65, 66])
 @pytest.mark.parametrize("settings", ["", ", drop_last=True", ", shuffle=True"])
 @pytest.mark.parametrize("mode", ["train", "eval"])

@@ -41,16 +41,16 @@ def step_before_clipping(event: GradientsClipped, context: CheckContext) -> Opti
     if not line or not isinstance(line[0], cst.Expr) or not is_followed(loop):
         return None
     steps, computed = within(loop, context, OptimizerStepped), within(loop, context, Backward)
-    is_cleared = any(_is_in_each_pass(each, loop) for each in within(loop, context, GradientsZeroed))
-    is_used = all(each.optimizer in gradients.stepped and _is_in_each_pass(each, loop) for each in steps)
+    is_cleared = any(is_in_each_pass(each, loop) for each in within(loop, context, GradientsZeroed))
+    is_used = all(each.optimizer in gradients.stepped and is_in_each_pass(each, loop) for each in steps)
     alone = len({each.place.node for each in computed}) == 1
     once = len({each.place.node for each in steps}) == len({each.optimizer for each in steps})
-    if not (steps and is_cleared and is_used and alone and once and _is_in_each_pass(event, loop)):
+    if not (steps and is_cleared and is_used and alone and once and is_in_each_pass(event, loop)):
         return None
     return next((each for each in reversed(steps) if each.calls == event.calls), None)
 
 
-def _is_in_each_pass(event: TrainingEvent, loop: Loop) -> bool:
+def is_in_each_pass(event: TrainingEvent, loop: Loop) -> bool:
     """Whether each pass of a loop gets to an event, with no `if` on the way."""
     around = enclosing(event.place.module, event.place.node)
     inner = around[around.index(loop.node) :] if loop.node in around else around
@@ -63,8 +63,8 @@ def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[Optimize
         return None
     loop = event.loops[-1].loop
     steps, computed = within(loop, context, OptimizerStepped), within(loop, context, Backward)
-    backward = [each for each in computed if _is_in_each_pass(each, loop) and each.loops[-1].loop is loop]
-    if not steps or not backward or not _is_in_each_pass(event, loop) or not is_followed(loop):
+    backward = [each for each in computed if is_in_each_pass(each, loop) and each.loops[-1].loop is loop]
+    if not steps or not backward or not is_in_each_pass(event, loop) or not is_followed(loop):
         return None
     if (
         len({each.optimizer for each in steps}) != 1
@@ -109,7 +109,7 @@ def summed_window(
         or loss.origin.op not in (Op.LOSS, Op.MODEL_LOSS)
     ):
         return None
-    if not is_followed(loop) or not _is_in_each_pass(backward, loop) or backward.loops[-1].loop is not loop:
+    if not is_followed(loop) or not is_in_each_pass(backward, loop) or backward.loops[-1].loop is not loop:
         return None
     kind = event.optimizer.kind if isinstance(event.optimizer, LibraryObject) else ""
     if not kind.endswith(".SGD") and not within(loop, context, GradientsClipped):

@@ -9,6 +9,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.event_order import goes_over_data, within
+from shapefix.checks.support.lost_steps import is_in_each_pass
 from shapefix.checks.support.rewrites import end_of_line
 from shapefix.checks.support.syntax import enclosing, enclosing_line, holds
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
@@ -53,7 +54,7 @@ def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | Non
     count = _passes(epochs)
     if count is None or not _trains(batches, event, context) or goes_over_data(epochs):
         return None
-    if not event.loops[-1].certain:
+    if not is_in_each_pass(event, batches):
         return None
     # A loop over one batch is one over epochs.
     if (_passes(batches) or Size.of(2)).value == 1 or at_least(count, 2) is False:
