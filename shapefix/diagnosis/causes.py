@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.diagnostics import Diagnostic, Role, Severity, Span
+from shapefix.diagnostics import Diagnostic, ExpectedError, Role, Severity, Span
 from shapefix.rulebook.pages import Raises, pages_by_code
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.]*\w)")
@@ -92,8 +92,21 @@ class _Match:
 def causes(
     report: ErrorReport, frames: Sequence[ProjectFrame], findings: Iterable[Diagnostic]
 ) -> tuple[ErrorCause, ...]:
-    """Return the explanations of an error among the findings, the most likely first."""
+    """Return the explanations of an error among the findings, the most likely first.
+
+    Without frames, the findings of the whole project are compared.
+    """
     matches = [match for each in findings if (match := _match(report, frames, each)) is not None]
+    if not frames:
+        # Any line of the project may have raised it, but few predict these words, numbers and names.
+        named = frozenset(_QUOTED.findall(report.message))
+        matches = [
+            match
+            for match in matches
+            if match.agrees is not False and named <= frozenset(_QUOTED.findall(match.finding.text))
+        ]
+        agreeing = [match for match in matches if match.agrees]
+        matches = agreeing or [match for match in matches if match.is_exact] or matches
     if any(match.at is not _At.ELSEWHERE for match in matches):
         matches = [match for match in matches if match.at is not _At.ELSEWHERE or match.agrees]
     if any(match.agrees for match in matches):
@@ -123,12 +136,12 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
     if page is None or finding.is_answer or page.raises in (Raises.NEVER, Raises.HIDDEN):
         return None
     message = " ".join(f"{report.name}: {report.message}".split())
-    is_exact = finding.error is not None and _predicts(str(finding.error), message)
+    is_exact = finding.error is not None and _predicts(finding.error, report, message)
     if not is_exact and not any(part in message for part in page.errors):
         return None
     at = _place(frames, finding)
     agrees = _agrees(report, finding)
-    if at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
+    if frames and at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
         # This line would have raised, but another one did.
         return None
     calls = [step.span for step in finding.calls]
@@ -147,10 +160,15 @@ def _place(frames: Sequence[ProjectFrame], finding: Diagnostic) -> _At:
     return _At.ELSEWHERE
 
 
-def _predicts(error: str, message: str) -> bool:
-    """Whether the predicted exception has these words; `...` in it is for any words."""
-    pattern = r".*?".join(re.escape(part) for part in re.split(r"\.\.\.", error))
-    return re.match(pattern, message) is not None
+def _predicts(error: ExpectedError, report: ErrorReport, message: str) -> bool:
+    """Whether the predicted exception has these words; `...` in it is for any words.
+
+    A handler may have printed the message without the type, after words of its own.
+    """
+    expected = str(error) if report.type else error.message
+    pattern = r".*?".join(re.escape(part) for part in re.split(r"\.\.\.", expected))
+    found = re.match(pattern, message) if report.type else re.search(pattern, message)
+    return bool(expected) and found is not None
 
 
 def _agrees(report: ErrorReport, finding: Diagnostic) -> bool | None:

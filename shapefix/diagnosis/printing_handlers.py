@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.whole_texts import WholeText
 from shapefix.diagnostics import Span
 from shapefix.sources.text import Unreadable, read_source
 
@@ -32,7 +33,8 @@ def printing_handler(line: str, folder: str) -> PrintingHandler | None:
 
 def _handlers(path: str, line: str) -> Iterator[PrintingHandler]:
     try:
-        text = read_source(path).text
+        whole = read_source(path)
+        text = whole.text
         tree = ast.parse(text) if "except" in text else ast.Module([], [])
     except (Unreadable, SyntaxError, ValueError, RecursionError):
         return
@@ -44,10 +46,10 @@ def _handlers(path: str, line: str) -> Iterator[PrintingHandler]:
             message = _printed(handler, line)
             if message is not None:
                 first, last = node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno
-                frame = StackFrame(path, first, text=rows[first - 1].strip())
-                yield PrintingHandler(
-                    message, ProjectFrame(frame, Span(path, first, 1, last, 10_000), is_region=True)
-                )
+                shown, row = WholeText(whole).place(first)
+                frame = StackFrame(shown, row, text=rows[first - 1].strip())
+                span = Span(shown, row, 1, row + last - first, 10_000)
+                yield PrintingHandler(message, ProjectFrame(frame, span, is_region=True))
 
 
 def _printed(handler: ast.ExceptHandler, line: str) -> str | None:

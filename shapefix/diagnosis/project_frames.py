@@ -154,9 +154,9 @@ def _file(path: str, folder: str) -> str | None:
 
 
 def source_files(folder: str) -> Iterator[str]:
-    """Yield the Python files below a folder, at most some thousands."""
+    """Yield the Python files and notebooks below a folder, at most some thousands."""
     for parent, name in _walk(folder):
-        if name.endswith(".py"):
+        if name.endswith(".py") or is_notebook(name):
             yield os.path.realpath(os.path.join(parent, name))
 
 
