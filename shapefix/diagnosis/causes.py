@@ -10,13 +10,16 @@ from enum import StrEnum
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.diagnostics import Diagnostic, ExpectedError, Role, Severity, Span
-from shapefix.rulebook.pages import Raises, pages_by_code
+from shapefix.rulebook.pages import Page, Raises, pages_by_code
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.]*\w)")
 _SIZES = re.compile(r"(?<=\d)x(?=\d)")
 _QUOTED = re.compile(r"['`\"]([A-Za-z_][\w.]*)['`\"]")
 _LINE = re.compile(r"\b(?:lines?|dimensions?|entry|position|argument|dim) \d+(?:(?:, | and )\d+)*")
 """Numbers in the text of a finding that are not sizes."""
+_DEVICE_ASSERT = "device-side assert triggered"
+_INDEX_ERRORS = frozenset({"index out of range in self", "is out of bounds"})
+"""The messages on a CPU of the errors that are a device-side assert on a GPU."""
 
 
 class Confidence(StrEnum):
@@ -107,7 +110,7 @@ def causes(
         ]
         agreeing = [match for match in matches if match.agrees]
         matches = agreeing or [match for match in matches if match.is_exact] or matches
-    if any(match.at is not _At.ELSEWHERE for match in matches):
+    if any(match.at is not _At.ELSEWHERE for match in matches) and _DEVICE_ASSERT not in report.message:
         matches = [match for match in matches if match.at is not _At.ELSEWHERE or match.agrees]
     if any(match.agrees for match in matches):
         matches = [match for match in matches if match.agrees is not False]
@@ -136,6 +139,8 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
     if page is None or finding.is_answer or page.raises in (Raises.NEVER, Raises.HIDDEN):
         return None
     message = " ".join(f"{report.name}: {report.message}".split())
+    if _DEVICE_ASSERT in message:
+        return _index_match(page, frames, finding)
     is_exact = finding.error is not None and _predicts(finding.error, report, message)
     if not is_exact and not any(part in message for part in page.errors):
         return None
@@ -147,6 +152,14 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
     calls = [step.span for step in finding.calls]
     follows = all(any(frame.covers(call) for frame in frames) for call in calls)
     return _Match(finding, at, is_exact, agrees, follows)
+
+
+def _index_match(page: Page, frames: Sequence[ProjectFrame], finding: Diagnostic) -> _Match | None:
+    """Return a finding about an index out of range, wherever it is: the reported line may be a later one."""
+    if _INDEX_ERRORS.isdisjoint(page.errors):
+        return None
+    at = _At.ELSEWHERE if _place(frames, finding) is _At.ELSEWHERE else _At.PATH
+    return _Match(finding, at, is_exact=False, agrees=None, follows_stack=False)
 
 
 def _place(frames: Sequence[ProjectFrame], finding: Diagnostic) -> _At:

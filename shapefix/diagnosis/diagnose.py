@@ -92,7 +92,7 @@ def _diagnosed(report: ErrorReport, sources: FrameSources, options: CheckOptions
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings)
         explanation = explain_message(error.message)
-        layer = None if found else failing_layer(explanation, own)
+        layer = None if found else failing_layer(explanation, own, sources.folder)
         diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
 

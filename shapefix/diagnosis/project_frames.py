@@ -56,7 +56,7 @@ class FrameSources:
     """
 
     def __init__(self, folder: str, notebook: str | None = None, holder: int | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self.notebook = notebook
         self._holder = holder
         self._paths: dict[str, str | None] = {}
@@ -64,7 +64,7 @@ class FrameSources:
 
     def held_by(self, holder: int) -> FrameSources:
         """Return the same sources for the traceback in another cell."""
-        other = FrameSources(self._folder, self.notebook, holder)
+        other = FrameSources(self.folder, self.notebook, holder)
         other._paths, other._cells = self._paths, self._cells
         return other
 
@@ -87,7 +87,7 @@ class FrameSources:
             if is_installed(frame.path):
                 continue
             if frame.path not in self._paths:
-                self._paths[frame.path] = _file(frame.path, self._folder)
+                self._paths[frame.path] = _file(frame.path, self.folder)
             real = self._paths[frame.path]
             found.append(_missing(frame) if real is None else _placed(frame, real, _rows(real)))
         return tuple(found)
@@ -104,7 +104,7 @@ class FrameSources:
         written += [json.dumps(text.strip(), ensure_ascii=False)[1:-1].encode() for text in texts]
         found = [
             match_cells(report.frames, path, self._read(path))
-            for path in _notebooks(self._folder)
+            for path in _notebooks(self.folder)
             if _has_any(path, written)
         ]
         found = [each for each in found if each.cells]
@@ -157,6 +157,13 @@ def source_files(folder: str) -> Iterator[str]:
     """Yield the Python files and notebooks below a folder, at most some thousands."""
     for parent, name in _walk(folder):
         if name.endswith(".py") or is_notebook(name):
+            yield os.path.realpath(os.path.join(parent, name))
+
+
+def setting_files(folder: str) -> Iterator[str]:
+    """Yield the files with settings below a folder."""
+    for parent, name in _walk(folder):
+        if name.endswith((".json", ".yaml", ".yml", ".toml", ".cfg", ".ini")):
             yield os.path.realpath(os.path.join(parent, name))
 
 
