@@ -12,6 +12,8 @@ _HINTS = ("rror", "ailed", "xception", "arning", "RROR", "AILED", "AIL:")
 """Parts of lines about failures; the templates of all messages take much longer to compare."""
 _LONGEST = 2_000
 """Characters of a line that are looked at."""
+_SHORT = 40
+"""The number of lines of a pasted message; in them every line may be a part of it."""
 _TYPE = re.compile(
     r"(?:^|\W)(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning))\b:? (?P<message>.+)"
 )
@@ -25,8 +27,9 @@ class BareMessages:
 
     def watch(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines unchanged, and remember the last one with a known message."""
-        for line in lines:
-            if any(hint in line for hint in _HINTS) and explain_message(line[:_LONGEST]) is not None:
+        for number, line in enumerate(lines):
+            is_likely = number < _SHORT or any(hint in line for hint in _HINTS)
+            if is_likely and explain_message(line[:_LONGEST]) is not None:
                 self._line = line[:_LONGEST]
             yield line
 

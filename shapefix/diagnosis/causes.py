@@ -9,14 +9,17 @@ from enum import StrEnum
 
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.diagnostics import Diagnostic, Role, Severity, Span
-from shapefix.rulebook.pages import Raises, pages_by_code
+from shapefix.diagnostics import Diagnostic, ExpectedError, Role, Severity, Span
+from shapefix.rulebook.pages import Page, Raises, pages_by_code
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.]*\w)")
 _SIZES = re.compile(r"(?<=\d)x(?=\d)")
 _QUOTED = re.compile(r"['`\"]([A-Za-z_][\w.]*)['`\"]")
 _LINE = re.compile(r"\b(?:lines?|dimensions?|entry|position|argument|dim) \d+(?:(?:, | and )\d+)*")
 """Numbers in the text of a finding that are not sizes."""
+_DEVICE_ASSERT = "device-side assert triggered"
+_INDEX_ERRORS = frozenset({"index out of range in self", "is out of bounds"})
+"""The messages on a CPU of the errors that are a device-side assert on a GPU."""
 
 
 class Confidence(StrEnum):
@@ -92,9 +95,22 @@ class _Match:
 def causes(
     report: ErrorReport, frames: Sequence[ProjectFrame], findings: Iterable[Diagnostic]
 ) -> tuple[ErrorCause, ...]:
-    """Return the explanations of an error among the findings, the most likely first."""
+    """Return the explanations of an error among the findings, the most likely first.
+
+    Without frames, the findings of the whole project are compared.
+    """
     matches = [match for each in findings if (match := _match(report, frames, each)) is not None]
-    if any(match.at is not _At.ELSEWHERE for match in matches):
+    if not frames:
+        # Any line of the project may have raised it, but few predict these words, numbers and names.
+        named = frozenset(_QUOTED.findall(report.message))
+        matches = [
+            match
+            for match in matches
+            if match.agrees is not False and named <= frozenset(_QUOTED.findall(match.finding.text))
+        ]
+        agreeing = [match for match in matches if match.agrees]
+        matches = agreeing or [match for match in matches if match.is_exact] or matches
+    if any(match.at is not _At.ELSEWHERE for match in matches) and _DEVICE_ASSERT not in report.message:
         matches = [match for match in matches if match.at is not _At.ELSEWHERE or match.agrees]
     if any(match.agrees for match in matches):
         matches = [match for match in matches if match.agrees is not False]
@@ -123,17 +139,27 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
     if page is None or finding.is_answer or page.raises in (Raises.NEVER, Raises.HIDDEN):
         return None
     message = " ".join(f"{report.name}: {report.message}".split())
-    is_exact = finding.error is not None and _predicts(str(finding.error), message)
+    if _DEVICE_ASSERT in message:
+        return _index_match(page, frames, finding)
+    is_exact = finding.error is not None and _predicts(finding.error, report, message)
     if not is_exact and not any(part in message for part in page.errors):
         return None
     at = _place(frames, finding)
     agrees = _agrees(report, finding)
-    if at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
+    if frames and at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
         # This line would have raised, but another one did.
         return None
     calls = [step.span for step in finding.calls]
     follows = all(any(frame.covers(call) for frame in frames) for call in calls)
     return _Match(finding, at, is_exact, agrees, follows)
+
+
+def _index_match(page: Page, frames: Sequence[ProjectFrame], finding: Diagnostic) -> _Match | None:
+    """Return a finding about an index out of range, wherever it is: the reported line may be a later one."""
+    if _INDEX_ERRORS.isdisjoint(page.errors):
+        return None
+    at = _At.ELSEWHERE if _place(frames, finding) is _At.ELSEWHERE else _At.PATH
+    return _Match(finding, at, is_exact=False, agrees=None, follows_stack=False)
 
 
 def _place(frames: Sequence[ProjectFrame], finding: Diagnostic) -> _At:
@@ -147,10 +173,15 @@ def _place(frames: Sequence[ProjectFrame], finding: Diagnostic) -> _At:
     return _At.ELSEWHERE
 
 
-def _predicts(error: str, message: str) -> bool:
-    """Whether the predicted exception has these words; `...` in it is for any words."""
-    pattern = r".*?".join(re.escape(part) for part in re.split(r"\.\.\.", error))
-    return re.match(pattern, message) is not None
+def _predicts(error: ExpectedError, report: ErrorReport, message: str) -> bool:
+    """Whether the predicted exception has these words; `...` in it is for any words.
+
+    A handler may have printed the message without the type, after words of its own.
+    """
+    expected = str(error) if report.type else error.message
+    pattern = r".*?".join(re.escape(part) for part in re.split(r"\.\.\.", expected))
+    found = re.match(pattern, message) if report.type else re.search(pattern, message)
+    return bool(expected) and found is not None
 
 
 def _agrees(report: ErrorReport, finding: Diagnostic) -> bool | None:

@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from shapefix.diagnosis.bare_messages import BareMessages
 from shapefix.diagnosis.causes import ErrorCause, causes
@@ -16,12 +17,15 @@ from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
 from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.printing_handlers import printing_handler
-from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of
+from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
+from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 
+_MOST_FILES = 200
+"""The most files of a project that is searched for the cause of a message alone."""
 _MOST_REPORTS = 100
 """The number of errors at the end of a log that are considered."""
 
@@ -82,13 +86,13 @@ def _diagnosed(report: ErrorReport, sources: FrameSources, options: CheckOptions
     chain = list(report.chain())
     frames = {id(each): sources.frames(each) for each in chain}
     session = _checked([frame for each in chain for frame in frames[id(each)]], options)
-    findings = () if session is None else (*session.findings(), *session.hidden())
+    findings = _findings(session)
     diagnoses = []
     for error in chain:
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings)
         explanation = explain_message(error.message)
-        layer = None if found else failing_layer(explanation, own)
+        layer = None if found else failing_layer(explanation, own, sources.folder)
         diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
 
@@ -99,11 +103,28 @@ def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -
     if report is None:
         return None
     handler = printing_handler(messages.line, folder)
+    explanation = explain_message(report.message)
+    if handler is not None:
+        session = _checked((handler.frame,), options)
+        found = causes(report, (handler.frame,), _findings(session))
+        if found:
+            return Diagnosis(report, report, explanation, (handler.frame,), found, session)
     frames = () if handler is None else (handler.frame,)
-    session = _checked(frames, options)
-    findings = () if session is None else (*session.findings(), *session.hidden())
-    found = causes(report, frames, findings) if frames else ()
-    return Diagnosis(report, report, explain_message(report.message), frames, found, session)
+    session = _checked_project(folder, options)
+    found = causes(report, (), in_run_order(_findings(session)))
+    return Diagnosis(report, report, explanation, frames, found, session)
+
+
+def _findings(session: CheckSession | None) -> tuple[Diagnostic, ...]:
+    return () if session is None else (*session.findings(), *session.hidden())
+
+
+def _checked_project(folder: str, options: CheckOptions) -> CheckSession | None:
+    """Check all files below a folder, unless there are too many; its own errors are no reason to fail."""
+    files = tuple(islice(source_files(folder), _MOST_FILES + 1))
+    if not files or len(files) > _MOST_FILES:
+        return None
+    return CheckSession(files, Settings(_with_all_rules(options)), run_importers=False).run()
 
 
 def last_error(reports: Iterable[ErrorReport]) -> ErrorReport | None:

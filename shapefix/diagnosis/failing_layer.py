@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.diagnosis.size_origins import SizeOrigin, last_name, load_of, setting_of
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.text import Unreadable
@@ -36,7 +37,10 @@ _FAMILIES = {
 
 @dataclass(frozen=True)
 class FailingLayer:
-    """A layer of the project: the name in its call, and the row and code of its creation."""
+    """A layer of the project: the name in its call, and the row and code of its creation.
+
+    setting is where its size is set, and load where its data is read, if only one place is possible.
+    """
 
     name: str
     path: str
@@ -44,10 +48,12 @@ class FailingLayer:
     code: str
     wanted: str
     arrived: str
+    setting: SizeOrigin | None = None
+    load: SizeOrigin | None = None
 
 
 def failing_layer(
-    explanation: MessageExplanation | None, frames: Sequence[ProjectFrame]
+    explanation: MessageExplanation | None, frames: Sequence[ProjectFrame], folder: str
 ) -> FailingLayer | None:
     """Return the layer on the failing line, if only one fits the message."""
     family = _FAMILIES.get(explanation.name) if explanation is not None else None
@@ -64,6 +70,8 @@ def failing_layer(
     for name, created in _created(tree, span.row + whole.rows_before, span.end_row + whole.rows_before):
         for call in _calls_of(created, family):
             if _is_of_size(call, wanted):
+                size = _size_of(call)
+                setting = setting_of(last_name(size), wanted, folder) if size is not None else None
                 code = ast.get_source_segment(whole.text, call) or ""
                 found.append(
                     FailingLayer(
@@ -72,6 +80,8 @@ def failing_layer(
                         " ".join(code.split()),
                         wanted,
                         explanation.fields[family.arrived],
+                        setting,
+                        load_of(name, frames),
                     )
                 )
     distinct = {(layer.path, layer.row, layer.code): layer for layer in found}
@@ -110,12 +120,15 @@ _SIZES = ("in_features", "in_channels", "num_features", "input_size")
 """Parameters of layers for the size of the input; it is the first one."""
 
 
+def _size_of(call: ast.Call) -> ast.expr | None:
+    """Return the size of a layer's input in its creation."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg in _SIZES]
+    return given[0] if given else call.args[0] if call.args else None
+
+
 def _is_of_size(call: ast.Call, wanted: str) -> bool:
     """Whether the input of a layer may have this size; a number in the code decides."""
-    given = call.args[0] if call.args else None
-    for keyword in call.keywords:
-        if keyword.arg in _SIZES:
-            given = keyword.value
+    given = _size_of(call)
     if isinstance(given, ast.Constant):
         return str(given.value) == wanted
     return given is not None

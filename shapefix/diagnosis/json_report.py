@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from shapefix.diagnosis.diagnose import Diagnosis
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.diagnosis.size_origins import SizeOrigin
 from shapefix.report.json import dumped, file_of, finding_entry
 from shapefix.report.view import View
 
@@ -42,7 +43,21 @@ def _layer(layer: FailingLayer | None, view: View) -> dict[str, object] | None:
     if layer is None:
         return None
     place = {**file_of(layer.path, view), "row": layer.row}
-    return {"name": layer.name, "code": layer.code, **place, "takes": layer.wanted, "gets": layer.arrived}
+    return {
+        "name": layer.name,
+        "code": layer.code,
+        **place,
+        "takes": layer.wanted,
+        "gets": layer.arrived,
+        "size_set_at": _origin(layer.setting, view),
+        "data_loaded_at": _origin(layer.load, view),
+    }
+
+
+def _origin(origin: SizeOrigin | None, view: View) -> dict[str, object] | None:
+    if origin is None:
+        return None
+    return {**file_of(origin.path, view), "row": origin.row, "code": origin.code}
 
 
 def _frame(frame: ProjectFrame, view: View) -> dict[str, object]:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shapefix.diagnosis.error_reports import StackFrame
-from shapefix.diagnosis.project_frames import ProjectFrame, source_files, source_text
+from shapefix.diagnosis.project_frames import ProjectFrame, source, source_files
+from shapefix.diagnosis.whole_texts import WholeText
 from shapefix.diagnostics import Span
+from shapefix.sources.text import SourceText
 
 _MOST_PARSED = 10_000_000
 """Characters of the files that are parsed."""
@@ -29,19 +31,19 @@ def printing_handler(line: str, folder: str) -> PrintingHandler | None:
     found: list[PrintingHandler] = []
     parsed = 0
     for path in source_files(folder):
-        text = source_text(path)
-        if "except" in text and parsed < _MOST_PARSED:
-            parsed += len(text)
-            found += _handlers(path, text, line)
+        whole = source(path)
+        if whole is not None and "except" in whole.text and parsed < _MOST_PARSED:
+            parsed += len(whole.text)
+            found += _handlers(whole, line)
     return found[0] if len(found) == 1 else None
 
 
-def _handlers(path: str, text: str, line: str) -> Iterator[PrintingHandler]:
+def _handlers(whole: SourceText, line: str) -> Iterator[PrintingHandler]:
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(whole.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    rows = text.split("\n")
+    rows = whole.text.split("\n")
     for node in ast.walk(tree):
         if not isinstance(node, ast.Try):
             continue
@@ -49,10 +51,10 @@ def _handlers(path: str, text: str, line: str) -> Iterator[PrintingHandler]:
             message = _printed(handler, line)
             if message is not None:
                 first, last = node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno
-                frame = StackFrame(path, first, text=rows[first - 1].strip())
-                yield PrintingHandler(
-                    message, ProjectFrame(frame, Span(path, first, 1, last, 10_000), is_region=True)
-                )
+                shown, row = WholeText(whole).place(first)
+                frame = StackFrame(shown, row, text=rows[first - 1].strip())
+                span = Span(shown, row, 1, row + last - first, 10_000)
+                yield PrintingHandler(message, ProjectFrame(frame, span, is_region=True))
 
 
 def _printed(handler: ast.ExceptHandler, line: str) -> str | None:

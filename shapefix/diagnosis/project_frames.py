@@ -19,7 +19,7 @@ from shapefix.diagnosis.notebook_cells import MatchedCells, comparable, is_text_
 from shapefix.diagnostics import Span, cell_of, path_of
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.notebook_outputs import RunCell
-from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, is_notebook, read_bytes, source_of
+from shapefix.sources.text import LARGEST_NOTEBOOK, SourceText, Unreadable, is_notebook, read_bytes, source_of
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\][Ll]ib[/\\]\w+\.py$|^<")
 """Paths of libraries and of the standard library."""
@@ -58,7 +58,7 @@ class FrameSources:
     """
 
     def __init__(self, folder: str, notebook: str | None = None, holder: int | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self.notebook = notebook
         self._holder = holder
         self._by_name: dict[str, list[str]] | None = None
@@ -68,7 +68,7 @@ class FrameSources:
 
     def held_by(self, holder: int) -> FrameSources:
         """Return the same sources for the traceback in another cell."""
-        other = FrameSources(self._folder, self.notebook, holder)
+        other = FrameSources(self.folder, self.notebook, holder)
         other._paths, other._cells, other._texts = self._paths, self._cells, self._texts
         return other
 
@@ -103,7 +103,7 @@ class FrameSources:
 
     def _find(self, path: str) -> str | None:
         """Return the existing file for a path of a traceback."""
-        full = os.path.join(self._folder, os.path.expanduser(path))
+        full = os.path.join(self.folder, os.path.expanduser(path))
         if os.path.isfile(full):
             return os.path.realpath(full)
         parts = (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts
@@ -111,7 +111,7 @@ class FrameSources:
             return None
         if self._by_name is None:
             self._by_name = {}
-            for parent, name in _walk(self._folder):
+            for parent, name in _walk(self.folder):
                 self._by_name.setdefault(name, []).append(parent)
         best: list[str] = []
         longest = 0
@@ -139,7 +139,7 @@ class FrameSources:
         written += [json.dumps(text.strip(), ensure_ascii=False)[1:-1].encode() for text in texts]
         found = [
             match_cells(report.frames, path, self._read(path))
-            for path in _notebooks(self._folder)
+            for path in _notebooks(self.folder)
             if _has_any(path, written)
         ]
         found = [each for each in found if each.cells]
@@ -169,9 +169,16 @@ def is_installed(path: str) -> bool:
 
 
 def source_files(folder: str) -> Iterator[str]:
-    """Yield the Python files below a folder, at most some thousands."""
+    """Yield the Python files and notebooks below a folder, at most some thousands."""
     for parent, name in _walk(folder):
-        if name.endswith(".py"):
+        if name.endswith(".py") or is_notebook(name):
+            yield os.path.realpath(os.path.join(parent, name))
+
+
+def setting_files(folder: str) -> Iterator[str]:
+    """Yield the files with settings below a folder."""
+    for parent, name in _walk(folder):
+        if name.endswith((".json", ".yaml", ".yml", ".toml", ".cfg", ".ini")):
             yield os.path.realpath(os.path.join(parent, name))
 
 
@@ -202,12 +209,18 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
             return
 
 
+def source(path: str) -> SourceText | None:
+    """Return a file; None if it cannot be read, or is too large to be analyzed."""
+    try:
+        return source_of(path, read_bytes(path, LARGEST_NOTEBOOK if is_notebook(path) else LARGEST))
+    except Unreadable:
+        return None
+
+
 def source_text(path: str) -> str:
     """Return the text of a file; "" if it cannot be read, or is too large to be analyzed."""
-    try:
-        return source_of(path, read_bytes(path, LARGEST_NOTEBOOK if is_notebook(path) else LARGEST)).text
-    except Unreadable:
-        return ""
+    found = source(path)
+    return "" if found is None else found.text
 
 
 def _placed(frame: StackFrame, path: str, text: str, code: str = "") -> ProjectFrame:

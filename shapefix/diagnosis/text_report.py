@@ -13,6 +13,7 @@ from shapefix.diagnosis.causes import Confidence, ErrorCause
 from shapefix.diagnosis.diagnose import Diagnosis
 from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installed
+from shapefix.diagnosis.size_origins import SizeOrigin
 from shapefix.diagnostics import Applicability
 from shapefix.report.full import render as render_findings
 from shapefix.report.view import View, one_line, visible
@@ -41,6 +42,8 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
             yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
     else:
         yield from _unexplained(diagnosis, view)
+    if "device-side assert" in diagnosis.error.message:
+        yield "\nnote: the GPU reports such an error late; another line may be the failing one\n"
     if diagnosis.is_changed:
         yield "\nnote: sources have changed since this run; lines are matched by their text\n"
     if diagnosis.other_cells:
@@ -149,11 +152,19 @@ def _unexplained(diagnosis: Diagnosis, view: View) -> Iterator[str]:
         place = f"{one_line(view.relative(layer.path))}:{layer.row}"
         yield f"\nYour layer: `{one_line(layer.name)}` = {one_line(layer.code)} at {place}\n"
         yield f"It takes {layer.wanted}, and {layer.arrived} arrived.\n"
+        if layer.setting is not None:
+            yield f"{layer.wanted} is `{one_line(layer.setting.name)}` at {_at(layer.setting, view)}\n"
+        if layer.load is not None:
+            yield f"The data with {layer.arrived} is loaded at {_at(layer.load, view)}\n"
     yield "\nUsual causes:\n"
     for cause in found.causes:
         yield from _paragraph(cause, view, "  - ", "    ")
     yield "\n"
     yield from _paragraph(found.look, view)
+
+
+def _at(origin: SizeOrigin, view: View) -> str:
+    return one_line(f"{view.relative(origin.path)}:{origin.row}: {origin.code}")
 
 
 def _paragraph(text: str, view: View, first: str = "", rest: str = "") -> Iterator[str]:

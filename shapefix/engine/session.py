@@ -323,17 +323,17 @@ class CheckSession:
     def repair_finding(
         self, finding: Diagnostic, write: Callable[[str, bytes, bytes], None] | None
     ) -> FileRepair | Failure | None:
-        """Repair one finding of findings() or hidden(), safe or not; None without an automatic fix.
+        """Repair a finding of findings() or hidden(), safe or not, and the others with its cause in the file.
 
-        write is as for repair_files.
+        None without an automatic fix. write is as for repair_files.
         """
         if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
             return None
-        key = finding.code, finding.span
+        key = finding.code, finding.cause
 
         def is_chosen(found: Diagnostic) -> bool:
             shown = self._display.finding(found)
-            return (shown.code, shown.span) == key
+            return (shown.code, shown.cause) == key
 
         path = self._display.real(finding.span.path)
         before = self._overlay.get(path)

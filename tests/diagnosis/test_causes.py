@@ -226,3 +226,61 @@ def test_two_layers_that_fit_are_no_answer(tmp_path: Path) -> None:
     code = _UNKNOWN_INPUT.replace("nn.Linear(4, 3)", "nn.Linear(width, 3)")
     _, found = _diagnosed(tmp_path, code)
     assert (found.causes, found.layer) == ((), None)
+
+
+_EMBEDDING = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(100, 8)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, ids):
+        return self.fc(self.tokens(ids))
+
+loss = nn.CrossEntropyLoss()
+net = Net()
+scores = net(torch.tensor([[1, 100]]))  # cause
+print(scores.mean().item())
+"""
+_ASSERT = """\
+Traceback (most recent call last):
+  File "train.py", line 16, in <module>
+    print(scores.mean().item())
+RuntimeError: CUDA error: device-side assert triggered
+CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be \
+incorrect.
+"""
+
+
+def test_a_device_side_assert_is_an_index_at_another_line(tmp_path: Path) -> None:
+    _, on_cpu = _diagnosed(tmp_path, _EMBEDDING)
+    assert on_cpu.error.message == "index out of range in self"
+    _, found = _diagnosed(tmp_path, _EMBEDDING, _ASSERT)
+    assert [each.finding.code for each in found.causes] == ["SF505"]
+    assert found.causes[0].finding.span == on_cpu.causes[0].finding.span
+    assert found.causes[0].confidence is Confidence.ONLY
+    _, found = _diagnosed(tmp_path, _EMBEDDING.replace("100]]", "99]]"), _ASSERT)
+    assert found.causes == ()
+    assert found.explanation is not None
+
+
+_CLASS_IDS = """\
+import torch
+from torch import nn
+
+model = nn.Linear(3, 2)
+scores = model(torch.randn(4, 3))
+targets = torch.tensor([0, 1, 2, 1])
+loss = nn.CrossEntropyLoss()(scores, targets)
+total = loss.item()
+"""
+
+
+def test_a_device_side_assert_of_a_loss_is_a_class_id(tmp_path: Path) -> None:
+    log = _ASSERT.replace("line 16", "line 8").replace("print(scores.mean().item())", "total = loss.item()")
+    _, found = _diagnosed(tmp_path, _CLASS_IDS, log)
+    assert [(each.finding.code, each.finding.failing.row) for each in found.causes] == [("SF517", 7)]

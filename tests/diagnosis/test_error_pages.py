@@ -82,6 +82,12 @@ def test_every_wording_has_the_fields_of_the_sentence(page: ErrorPage) -> None:
             "two-devices",
         ),
         ("expected scalar type Long but found Float", "target-dtype"),
+        ("only one element tensors can be converted to Python scalars", "tensor-as-index"),
+        (
+            "Expected 4-dimensional input for 4-dimensional weight 16 3 3, but got 3-dimensional input of "
+            "size [48, 80, 3] instead",
+            "conv-rank",
+        ),
         ("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; 15 GiB total capacity)", "out-of-memory"),
         ("Can't get local object 'main.<locals>.<lambda>'", "worker-pickling"),
         ("mat1 and mat2 shapes cannot be\nmultiplied (2x3 and 4x5)", "matrix-product"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,12 +81,20 @@ def test_a_rule_that_raises_has_an_example_that_does(page: Path) -> None:
         assert any(each.errors for each in ran)
 
 
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those before it, as a traceback shows them."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 @pytest.mark.slow
 @every_page
 def test_every_stated_error_is_raised_by_an_example(page: Path) -> None:
     ran = [outcome(example.text, example.run) for example in examples(page) if example.findings]
-    raised = [str(error) for each in ran for errors in each.errors.values() for error in errors]
-    raised += [str(error) for each in ran for error in each.run_errors.values()]
+    errors = [error for each in ran for errors in each.errors.values() for error in errors]
+    errors += [error for each in ran for error in each.run_errors.values()]
+    raised = [str(error) for each in errors for error in _chain(each)]
     assert [error for error in stated_errors(page) if not any(error in message for message in raised)] == []
 
 

@@ -1,0 +1,209 @@
+"""Explain the numbers of a message: the setting with the size of a layer, and the load of its data."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shapefix.diagnosis.project_frames import ProjectFrame, setting_files, source_files
+from shapefix.diagnosis.whole_texts import WholeText, whole_text
+from shapefix.sources.text import Unreadable, read_settings
+
+_LOADS = frozenset(
+    {"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "loadmat", "read_csv", "read_parquet"}
+    | {
+        "read_json",
+        "read_pickle",
+        "read_table",
+        "read_excel",
+        "load_dataset",
+        "load_from_disk",
+        "open_memmap",
+    }
+)
+"""Last parts of the names of functions that read data from a file."""
+_MOST_STEPS = 60
+_MOST_FILES = 200
+
+
+@dataclass(frozen=True)
+class SizeOrigin:
+    """A place with the reason of a number: its name and code."""
+
+    name: str
+    path: str
+    row: int
+    code: str
+
+
+def setting_of(name: str, number: str, folder: str) -> SizeOrigin | None:
+    """Return the place of a name with this number below a folder, if there is only one."""
+    found = [
+        each
+        for count, path in enumerate(source_files(folder))
+        if count < _MOST_FILES
+        for each in _in_source(path, name, number)
+    ]
+    found += [each for path in setting_files(folder) for each in _in_settings(path, name, number)]
+    return found[0] if len(found) == 1 else None
+
+
+def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
+    """Return the only load of data on the way to the argument of a call in the last frame."""
+    search = _LoadSearch(frames)
+    for call in search.calls(len(frames) - 1):
+        if ast.unparse(call.func) == called and call.args:
+            search.follow(len(frames) - 1, call.args[0])
+    found = list(dict.fromkeys(search.found))
+    return found[0] if len(found) == 1 else None
+
+
+def _in_source(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
+    try:
+        whole = whole_text(path)
+        tree = ast.parse(whole.text) if name in whole.text and number in whole.text else ast.Module([], [])
+    except (Unreadable, SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        for key, value in _named_values(node):
+            if key == name and isinstance(value, ast.Constant) and str(value.value) == number:
+                shown, row = whole.place(value.lineno)
+                line = whole.text.split("\n")[value.lineno - 1].strip()
+                yield SizeOrigin(name, shown, row, line)
+
+
+def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names, attributes, keys and parameters in a node with their values."""
+    if isinstance(node, ast.Assign):
+        yield from ((last_name(target), node.value) for target in node.targets)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield last_name(node.target), node.value
+    elif isinstance(node, ast.keyword) and node.arg is not None:
+        yield node.arg, node.value
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant):
+                yield str(key.value), value
+    elif isinstance(node, ast.arguments):
+        ordered = [*node.posonlyargs, *node.args]
+        for parameter, default in zip(reversed(ordered), reversed(node.defaults), strict=False):
+            yield parameter.arg, default
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("add_argument") and node.args:
+        option = node.args[0]
+        for keyword in node.keywords:
+            if keyword.arg == "default" and isinstance(option, ast.Constant):
+                yield str(option.value).lstrip("-").replace("-", "_"), keyword.value
+
+
+def last_name(target: ast.expr) -> str:
+    """Return `size` for `size`, `config.size` and `config["size"]`, "" for anything else."""
+    match target:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Subscript(slice=ast.Constant(value=str() as name)):
+            return name
+    return ""
+
+
+def _in_settings(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
+    try:
+        text = read_settings(path).decode("utf-8", "replace")
+    except Unreadable:
+        return
+    pattern = re.compile(rf"""^\s*["']?{re.escape(name)}["']?\s*[:=]\s*{re.escape(number)}\s*(?:,|#|$)""")
+    for row, line in enumerate(text.split("\n"), 1):
+        if pattern.match(line):
+            yield SizeOrigin(name, path, row, line.strip().rstrip(","))
+
+
+class _LoadSearch:
+    """Follows an argument back through assignments, loops and the calls of a stack, to loads of data."""
+
+    def __init__(self, frames: Sequence[ProjectFrame]) -> None:
+        self._frames = frames
+        self._wholes: dict[str, tuple[WholeText, ast.Module]] = {}
+        self._seen: set[tuple[int, str]] = set()
+        self.found: list[SizeOrigin] = []
+
+    def calls(self, number: int) -> Iterator[ast.Call]:
+        """Yield the calls in the statement of a frame."""
+        frame, parsed = self._frames[number], self._parsed(number)
+        if parsed is None:
+            return
+        whole, tree = parsed
+        first, last = frame.span.row + whole.rows_before, frame.span.end_row + whole.rows_before
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and first <= node.lineno <= last:
+                yield node
+
+    def follow(self, number: int, value: ast.expr) -> None:
+        """Add the loads at the origin of a value in a frame."""
+        parsed = self._parsed(number)
+        if parsed is None or len(self._seen) > _MOST_STEPS:
+            return
+        whole, tree = parsed
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _LOADS:
+                path, row = whole.place(node.lineno)
+                line = whole.text.split("\n")[node.lineno - 1].strip()
+                self.found.append(SizeOrigin("", path, row, line))
+                return
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name) and (number, node.id) not in self._seen:
+                self._seen.add((number, node.id))
+                self._follow_name(number, node.id, tree)
+
+    def _follow_name(self, number: int, name: str, tree: ast.Module) -> None:
+        function = self._function(number, tree)
+        parameters = [each.arg for each in function.args.args] if function is not None else []
+        if name in parameters and number > 0:
+            position = parameters.index(name) - (parameters[0] in ("self", "cls"))
+            for call in self.calls(number - 1):
+                if len(call.args) > position >= 0:
+                    self.follow(number - 1, call.args[position])
+            return
+        for node in ast.walk(function or tree):
+            if isinstance(node, ast.Assign) and name in _names(node.targets):
+                self.follow(number, node.value)
+            elif isinstance(node, (ast.For, ast.AsyncFor)) and name in _names([node.target]):
+                self.follow(number, node.iter)
+        if function is not None and name not in _bound(function):
+            for statement in tree.body:
+                if isinstance(statement, ast.Assign) and name in _names(statement.targets):
+                    self.follow(number, statement.value)
+
+    def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:
+        """Return the innermost function around a frame's statement."""
+        frame, parsed = self._frames[number], self._parsed(number)
+        row = frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
+        around = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.lineno < row <= (node.end_lineno or 0)
+        ]
+        return max(around, key=lambda node: node.lineno, default=None)
+
+    def _parsed(self, number: int) -> tuple[WholeText, ast.Module] | None:
+        path = self._frames[number].span.path
+        if path not in self._wholes:
+            try:
+                whole = whole_text(path)
+                self._wholes[path] = whole, ast.parse(whole.text)
+            except (Unreadable, SyntaxError, ValueError, RecursionError):
+                return None
+        return self._wholes[path]
+
+
+def _names(targets: Sequence[ast.expr]) -> set[str]:
+    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+
+
+def _bound(function: ast.FunctionDef) -> set[str]:
+    stored = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return stored | {each.arg for each in function.args.args}
