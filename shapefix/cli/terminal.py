@@ -74,12 +74,17 @@ def echo_err(line: str) -> None:
 
 
 class ProgressBar:
-    """A progress bar, shown after a second on terminals only, and removed at the end."""
+    """A progress bar, shown after a second on terminals only, and removed at the end.
+
+    Elsewhere, as in the log of a CI job, a line says that very many files are being checked, unless quiet.
+    """
 
     PATIENCE = 1.0
     INTERVAL = 0.1
+    MANY = 10_000
 
-    def __init__(self, what: str, stream: TextIO) -> None:
+    def __init__(self, what: str, stream: TextIO, quiet: bool = False) -> None:
+        self._says = not quiet
         self._what = what
         self._stream = stream
         self._shows = stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -98,7 +103,14 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int) -> None:
         """Show the number of finished files."""
-        if not self._shows or time.monotonic() < self._due:
+        if not self._shows:
+            if self._says and total >= self.MANY:
+                self._says = False
+                with contextlib.suppress(OSError):
+                    self._stream.write(f"{self._what} {total:,} files\n")
+                    self._stream.flush()
+            return
+        if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + self.INTERVAL
         if self._progress is None or self._task is None:

@@ -12,6 +12,8 @@ _HINTS = ("rror", "ailed", "xception", "arning", "RROR", "AILED", "AIL:")
 """Parts of lines about failures; the templates of all messages take much longer to compare."""
 _SHORT = 40
 """The number of lines of a pasted message; in them every line may be a part of it."""
+_LONGEST = 2_000
+"""Characters of a line that are looked at."""
 _TYPE = re.compile(
     r"(?:^|\W)(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning))\b:? (?P<message>.+)"
 )
@@ -27,8 +29,8 @@ class BareMessages:
         """Yield the lines unchanged, and remember the last one with a known message."""
         for number, line in enumerate(lines):
             is_likely = number < _SHORT or any(hint in line for hint in _HINTS)
-            if is_likely and explain_message(line) is not None:
-                self._line = line
+            if is_likely and explain_message(line[:_LONGEST]) is not None:
+                self._line = line[:_LONGEST]
             yield line
 
     @property

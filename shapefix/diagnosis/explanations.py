@@ -10,6 +10,8 @@ from functools import cache
 from shapefix.rulebook.error_pages import ErrorPage, error_pages
 
 _FIELD = re.compile(r"\{(\w+)(:int)?\}")
+_LONGEST = 4_000
+"""Characters of a message that are compared with templates."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class MessageExplanation:
 
 def explain_message(message: str) -> MessageExplanation | None:
     """Return the explanation of a message; None if no error page has it."""
+    message = message[:_LONGEST]
     found = [
         (weight, page, match) for weight, pattern, page in _patterns() if (match := pattern.search(message))
     ]
@@ -45,7 +48,10 @@ def explain_message(message: str) -> MessageExplanation | None:
 
 
 def template_pattern(template: str) -> re.Pattern[str]:
-    """Compile a template of a message; whitespace in it matches any whitespace."""
+    """Compile a template of a message; whitespace in it matches any whitespace.
+
+    The first text that ends a field ends it for good: trying the others takes time, and leads no further.
+    """
     parts = _FIELD.split(template)
     pattern = _literal(parts[0])
     for number in range(1, len(parts), 3):
@@ -55,8 +61,8 @@ def template_pattern(template: str) -> re.Pattern[str]:
         elif not literal and number + 3 == len(parts):
             value = r".+"
         else:
-            value = r".+?" if parts[0] or number > 1 else r"\S+?"
-        pattern += f"(?P<{name}>{value}){_literal(literal)}"
+            value = r".+?" if parts[0] or number > 1 else r"(?<!\S)\S+?"
+        pattern += f"(?>(?P<{name}>{value}){_literal(literal)})"
     return re.compile(pattern)
 
 

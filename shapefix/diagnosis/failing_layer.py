@@ -10,6 +10,7 @@ from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.diagnosis.size_origins import SizeOrigin, last_name, load_of, setting_of
 from shapefix.diagnosis.whole_texts import whole_text
+from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.text import Unreadable
 
 
@@ -61,8 +62,8 @@ def failing_layer(
     span = frames[-1].span
     try:
         whole = whole_text(span.path)
-        tree = ast.parse(whole.text)
-    except (Unreadable, SyntaxError, ValueError, RecursionError):
+        tree = ast.parse(whole.text if len(whole.text) <= LARGEST else "")
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     wanted = explanation.fields[family.wanted]
     found = []

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shapefix.diagnosis.error_reports import StackFrame
-from shapefix.diagnosis.project_frames import ProjectFrame, source_files
-from shapefix.diagnosis.whole_texts import WholeText
+from shapefix.diagnosis.project_frames import ProjectFrame, source_files, source_text
+from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.diagnostics import Span
-from shapefix.sources.text import Unreadable, read_source
 
+_MOST_PARSED = 10_000_000
+"""Characters of the files that are parsed."""
 _FEWEST_LETTERS = 6
 """The fewest letters of fixed text that identify a template."""
 
@@ -27,16 +27,20 @@ class PrintingHandler:
 
 def printing_handler(line: str, folder: str) -> PrintingHandler | None:
     """Return the handler below a folder for a line of a log, if only one has printed it."""
-    found = [each for path in source_files(folder) for each in _handlers(path, line)]
+    found: list[PrintingHandler] = []
+    parsed = 0
+    for path in source_files(folder):
+        text = source_text(path)
+        if "except" in text and parsed < _MOST_PARSED:
+            parsed += len(text)
+            found += _handlers(path, text, line)
     return found[0] if len(found) == 1 else None
 
 
-def _handlers(path: str, line: str) -> Iterator[PrintingHandler]:
+def _handlers(path: str, text: str, line: str) -> Iterator[PrintingHandler]:
     try:
-        whole = read_source(path)
-        text = whole.text
-        tree = ast.parse(text) if "except" in text else ast.Module([], [])
-    except (Unreadable, SyntaxError, ValueError, RecursionError):
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     rows = text.split("\n")
     for node in ast.walk(tree):
@@ -46,7 +50,7 @@ def _handlers(path: str, line: str) -> Iterator[PrintingHandler]:
             message = _printed(handler, line)
             if message is not None:
                 first, last = node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno
-                shown, row = WholeText(whole).place(first)
+                shown, row = whole_text(path).place(first)
                 frame = StackFrame(shown, row, text=rows[first - 1].strip())
                 span = Span(shown, row, 1, row + last - first, 10_000)
                 yield PrintingHandler(message, ProjectFrame(frame, span, is_region=True))
@@ -60,31 +64,58 @@ def _printed(handler: ast.ExceptHandler, line: str) -> str | None:
         if not isinstance(node, ast.Call):
             continue
         for argument in node.args:
-            pattern = _pattern(argument, handler.name)
-            found = pattern.search(line) if pattern is not None else None
+            template = _template(argument, handler.name)
+            found = template.exception_in(line) if template is not None else None
             if found is not None:
-                return found["error"].strip()
+                return found
     return None
 
 
-def _pattern(template: ast.expr, name: str) -> re.Pattern[str] | None:
-    """Compile an f-string with the exception in it; None for other values, or too little fixed text."""
-    if not isinstance(template, ast.JoinedStr):
+@dataclass(frozen=True)
+class _PrintedTemplate:
+    """The fixed texts of an f-string before and after the exception in it.
+
+    is_open is true if another value is at its end.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    is_open: bool
+
+    def exception_in(self, line: str) -> str | None:
+        """Return the text of the exception in a line; None for a line of another template."""
+        first, last = 0, len(line)
+        for text in self.before:
+            at = line.find(text, first)
+            if at < 0:
+                return None
+            first = at + len(text)
+        for text in reversed(self.after):
+            at = line.rfind(text, first + 1, last)
+            if at < 0 or (last == len(line) and not self.is_open and not line.endswith(text)):
+                return None
+            last = at
+        return line[first:last].strip() if first < last else None
+
+
+def _template(value: ast.expr, name: str) -> _PrintedTemplate | None:
+    """Return an f-string with the exception in it; None for other values, or too little fixed text."""
+    if not isinstance(value, ast.JoinedStr):
         return None
-    parts, letters, has_error = [], 0, False
-    for value in template.values:
-        if isinstance(value, ast.Constant):
-            fixed = str(value.value)
-            letters += sum(map(str.isalpha, fixed))
-            parts.append(re.escape(fixed.strip("\n")))
-        elif isinstance(value, ast.FormattedValue) and _is_exception(value.value, name) and not has_error:
-            has_error = True
-            parts.append("(?P<error>.+)")
-        else:
-            parts.append(".*?")
-    if not has_error or letters < _FEWEST_LETTERS:
+    before: list[str] = []
+    after: list[str] = []
+    has_error, is_open = False, False
+    for part in value.values:
+        is_open = not isinstance(part, ast.Constant)
+        if isinstance(part, ast.Constant):
+            fixed = str(part.value).strip("\n")
+            if fixed:
+                (after if has_error else before).append(fixed)
+        elif isinstance(part, ast.FormattedValue) and _is_exception(part.value, name) and not has_error:
+            has_error, is_open = True, False
+    if not has_error or sum(map(str.isalpha, "".join((*before, *after)))) < _FEWEST_LETTERS:
         return None
-    return re.compile("".join(parts) + "$")
+    return _PrintedTemplate(tuple(before), tuple(after), is_open)
 
 
 def _is_exception(value: ast.expr, name: str) -> bool:

@@ -17,12 +17,14 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
 from shapefix.diagnosis.notebook_cells import MatchedCells, comparable, is_text_of, match_cells, read_cells
 from shapefix.diagnostics import Span, cell_of, path_of
+from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.notebook_outputs import RunCell
-from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, is_notebook, read_bytes, read_source
+from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, is_notebook, read_bytes, source_of
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\][Ll]ib[/\\]\w+\.py$|^<")
 """Paths of libraries and of the standard library."""
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
+_COMPARED = 20
 _MOST_SEARCHED = 20_000
 """The most files that a search by the end of a path looks at."""
 
@@ -59,13 +61,15 @@ class FrameSources:
         self.folder = folder
         self.notebook = notebook
         self._holder = holder
+        self._by_name: dict[str, list[str]] | None = None
         self._paths: dict[str, str | None] = {}
+        self._texts: dict[str, str] = {}
         self._cells: dict[str, tuple[RunCell, ...]] = {}
 
     def held_by(self, holder: int) -> FrameSources:
         """Return the same sources for the traceback in another cell."""
         other = FrameSources(self.folder, self.notebook, holder)
-        other._paths, other._cells = self._paths, self._cells
+        other._paths, other._cells, other._texts = self._paths, self._cells, self._texts
         return other
 
     def frames(self, report: ErrorReport) -> tuple[ProjectFrame, ...]:
@@ -82,15 +86,46 @@ class FrameSources:
                     found.append(_missing(frame))
                 else:
                     path = path_of(matched.notebook, cell.number)
-                    found.append(_placed(frame, path, cell.text.split("\n"), cell.code))
+                    found.append(_placed(frame, path, cell.text, cell.code))
                 continue
             if is_installed(frame.path):
                 continue
             if frame.path not in self._paths:
-                self._paths[frame.path] = _file(frame.path, self.folder)
+                self._paths[frame.path] = self._find(frame.path)
             real = self._paths[frame.path]
-            found.append(_missing(frame) if real is None else _placed(frame, real, _rows(real)))
+            if real is None:
+                found.append(_missing(frame))
+                continue
+            if real not in self._texts:
+                self._texts[real] = source_text(real)
+            found.append(_placed(frame, real, self._texts[real]))
         return tuple(found)
+
+    def _find(self, path: str) -> str | None:
+        """Return the existing file for a path of a traceback."""
+        full = os.path.join(self.folder, os.path.expanduser(path))
+        if os.path.isfile(full):
+            return os.path.realpath(full)
+        parts = (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts
+        if not parts:
+            return None
+        if self._by_name is None:
+            self._by_name = {}
+            for parent, name in _walk(self.folder):
+                self._by_name.setdefault(name, []).append(parent)
+        best: list[str] = []
+        longest = 0
+        for parent in self._by_name.get(parts[-1], ()):
+            candidate = os.path.realpath(os.path.join(parent, parts[-1]))
+            own = PurePath(candidate).parts
+            common = 0
+            while common < min(len(own), len(parts)) and own[-1 - common] == parts[-1 - common]:
+                common += 1
+            if common > longest:
+                best, longest = [candidate], common
+            elif common == longest:
+                best.append(candidate)
+        return best[0] if len(best) == 1 else None
 
     def _matched(self, report: ErrorReport) -> MatchedCells | None:
         """Return the cells for the frames of an error, from the notebook with the best fit."""
@@ -133,26 +168,6 @@ def is_installed(path: str) -> bool:
     return bool(_INSTALLED.search(path))
 
 
-def _file(path: str, folder: str) -> str | None:
-    """Return the existing file for a path of a traceback."""
-    full = os.path.join(folder, os.path.expanduser(path))
-    if os.path.isfile(full):
-        return os.path.realpath(full)
-    parts = (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts
-    best: list[str] = []
-    longest = 0
-    for candidate in _files(folder, parts[-1]):
-        own = PurePath(candidate).parts
-        common = 0
-        while common < min(len(own), len(parts)) and own[-1 - common] == parts[-1 - common]:
-            common += 1
-        if common > longest:
-            best, longest = [candidate], common
-        elif common == longest:
-            best.append(candidate)
-    return best[0] if len(best) == 1 else None
-
-
 def source_files(folder: str) -> Iterator[str]:
     """Yield the Python files and notebooks below a folder, at most some thousands."""
     for parent, name in _walk(folder):
@@ -183,13 +198,6 @@ def _has_any(path: str, texts: Sequence[bytes]) -> bool:
     return any(text in data for text in texts)
 
 
-def _files(folder: str, name: str) -> Iterator[str]:
-    """Yield the files with this name below a folder."""
-    for parent, found in _walk(folder):
-        if found == name:
-            yield os.path.realpath(os.path.join(parent, name))
-
-
 def _walk(folder: str) -> Iterator[tuple[str, str]]:
     """Yield the folder and name of files, except those of environments and hidden folders."""
     seen = 0
@@ -201,38 +209,66 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
             return
 
 
-def _placed(frame: StackFrame, path: str, rows: Sequence[str], code: str = "") -> ProjectFrame:
+def source_text(path: str) -> str:
+    """Return the text of a file; "" if it cannot be read, or is too large to be analyzed."""
+    try:
+        return source_of(path, read_bytes(path, LARGEST_NOTEBOOK if is_notebook(path) else LARGEST)).text
+    except Unreadable:
+        return ""
+
+
+def _placed(frame: StackFrame, path: str, text: str, code: str = "") -> ProjectFrame:
     """Return a frame with its statement; for a moved line the row of the same text.
 
     code is the Python of a cell whose rows have IPython's own syntax.
     """
     row = frame.row
+    rows = _rows(text)
     is_here = not frame.text or is_text_of(rows, row, frame.text)
     if not is_here:
-        same = [number for number in range(1, len(rows) + 1) if is_text_of(rows, number, frame.text)]
-        if len(same) == 1:
-            row = same[0]
+        row = _only_row(text, frame.text) or row
     changed = not is_here or not all(is_text_of(rows, *each) for each in comparable(frame.quoted))
-    first, last = statement_rows(code or "\n".join(rows), row)
+    first, last = statement_rows(code or text, row)
     return ProjectFrame(frame, Span(path, first, 1, last, 10_000), changed)
 
 
-def _rows(path: str) -> Sequence[str]:
-    try:
-        return read_source(path).text.split("\n")
-    except Unreadable:
-        return ()
+@lru_cache(maxsize=8)
+def _rows(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n"))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4_000)
+def _only_row(text: str, wanted: str) -> int | None:
+    """Return the row with a text, if there is only one."""
+    rows = _rows(text)
+    # A shorter text has to be the whole row.
+    start = "".join(wanted.replace("│", "").split())[:_COMPARED]
+    same = [number for number in _rows_by_start(text).get(start, ()) if is_text_of(rows, number, wanted)]
+    return same[0] if len(same) == 1 else None
+
+
+@lru_cache(maxsize=8)
+def _rows_by_start(text: str) -> dict[str, list[int]]:
+    """Return the numbers of the rows by their first characters, without spaces."""
+    found: dict[str, list[int]] = {}
+    for number, row in enumerate(_rows(text), 1):
+        found.setdefault("".join(row.split())[:_COMPARED], []).append(number)
+    return found
+
+
 def statement_rows(text: str, row: int) -> tuple[int, int]:
     """Return the first and last row of the innermost statement at a row; of a compound one its header."""
+    return _statements(text).get(row, (row, row))
+
+
+@lru_cache(maxsize=8)
+def _statements(text: str) -> dict[int, tuple[int, int]]:
+    """Return the rows of the innermost statement at each row."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return row, row
-    best = (row, row)
-    size = len(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt):
             continue
@@ -241,6 +277,6 @@ def statement_rows(text: str, row: int) -> tuple[int, int]:
         if body:
             start = body[0].pattern.lineno if isinstance(body[0], ast.match_case) else body[0].lineno
             last = max(first, start - 1) if start > first else first
-        if first <= row <= last and last - first < size:
-            best, size = (first, last), last - first
-    return best
+        found.append((first, last))
+    found.sort(key=lambda rows: rows[0] - rows[1])
+    return {row: (first, last) for first, last in found for row in range(first, last + 1)}

@@ -12,34 +12,36 @@ from shapefix.diagnostics import path_of
 
 _HEADER = re.compile(r"(?P<before>.*?)(?:Original |Exception Group )?Traceback \(most recent call last\)")
 _NOTEBOOK_HEADER = re.compile(
-    r"(?P<before>.*?)(?P<type>[A-Za-z_][\w.]*) {2,}Traceback \(most recent call last\)$"
+    r"(?P<before>.*?)(?<![\w.])(?P<type>[A-Za-z_][\w.]*) {2,}Traceback \(most recent call last\)$"
 )
 _RICH_HEADER = re.compile(r"(?P<before>.*?)[╭┌+][─━-]+ Traceback \(most recent call last\) [─━-]+[╮┐+]$")
 
-_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<row>\d+)(?:, in (?P<function>.+))?$')
+_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<row>\d{1,9})(?:, in (?P<function>.+))?$')
 _ERROR = re.compile(r"(?P<type>(?:[A-Za-z_]\w*\.|<locals>\.)*(?P<name>[A-Za-z_]\w*))(?:: ?(?P<message>.*))?$")
 _SHOUTED = re.compile(r"[A-Z]+$")
 _LOWERCASE_ERRORS = ("error", "timeout", "gaierror", "herror")
 
 _NOTEBOOK_FRAMES = (
-    re.compile(r"(?:Cell |Input )In ?\[(?P<cell>\d+)\](?:, line (?P<row>\d+))?(?:, in (?P<function>.+))?$"),
-    re.compile(r"File (?P<path>.+?):(?P<row>\d+)(?:, in (?P<function>.+))?$"),
-    re.compile(r"<ipython-input-(?P<cell>\d+)-\w+>(?::(?P<row>\d+))? in (?P<function>.+)$"),
     re.compile(
-        r"(?P<path>.+\.ipynb) Cell (?P<number>\d+)'?(?: line (?P<row>\d+))?(?: in (?P<function>.+))?$"
+        r"(?:Cell |Input )In ?\[(?P<cell>\d{1,9})\](?:, line (?P<row>\d{1,9}))?(?:, in (?P<function>.+))?$"
     ),
-    re.compile(r"(?P<path>(?:[~/.]|[A-Za-z]:\\)[^:]*\.py)(?::(?P<row>\d+))? in (?P<function>.+)$"),
+    re.compile(r"File (?P<path>.+?):(?P<row>\d{1,9})(?:, in (?P<function>.+))?$"),
+    re.compile(r"<ipython-input-(?P<cell>\d{1,9})-\w+>(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
+    re.compile(
+        r"(?P<path>.+\.ipynb) Cell (?P<number>\d{1,9})'?(?: line (?P<row>\d{1,9}))?(?: in (?P<function>.+))?$"
+    ),
+    re.compile(r"(?P<path>(?:[~/.]|[A-Za-z]:\\)[^:]*\.py)(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
 )
-_ARROW = re.compile(r"-+> ?(?P<row>\d+) ?(?P<text>.*)$")
-_QUOTED_ROW = re.compile(r"(?: *\(\.\.\.\))? +(?P<row>\d+)(?: (?P<text>.*))?$")
+_ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
+_QUOTED_ROW = re.compile(r"(?: *\(\.\.\.\))? +(?P<row>\d{1,9})(?: (?P<text>.*))?$")
 _LINK = re.compile(r"</?a\b[^>]*>")
 """Links around paths and rows, as Visual Studio Code stores them."""
-_RICH_FRAME = re.compile(r"(?P<path>\S.*?):(?P<row>\d+)(?: in (?P<function>\S.*))?$")
-_RICH_ARROW = re.compile(r"[❱>] *(?P<row>\d+) ?(?P<text>.*)$")
+_RICH_FRAME = re.compile(r"(?P<path>\S.*?):(?P<row>\d{1,9})(?: in (?P<function>\S.*))?$")
+_RICH_ARROW = re.compile(r"[❱>] *(?P<row>\d{1,9}) ?(?P<text>.*)$")
 
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _WRAPPED = re.compile(
-    r"Caught \w+ in (?:\w+ )*(?:process|replica) \d+|Process \d+ terminated with the following error"
+    r"Caught \w+ in (?:\w+ ){0,4}(?:process|replica) \d+|Process \d+ terminated with the following error"
 )
 """Words of an exception that repeats the one of another process or thread below it."""
 
@@ -59,6 +61,11 @@ _MOST_ROWS = 40
 _MOST_NOISE = 200
 """The most unreadable lines in a stack; a process that is interrupted leaves more."""
 _MOST_FRAMES = 2_000
+_MOST_LINKED = 50
+"""The most exceptions of a chain, and of a group."""
+_LONGEST_LABEL = 200
+_LONGEST_HEAD = 600
+_LONGEST_MESSAGE = 20_000
 _MOST_STACKS = 256
 """The most stacks read at the same time, for as many processes."""
 
@@ -121,7 +128,7 @@ class _Reader:
         if found is None or not line.endswith((":", ")")):
             return False
         before = found["before"]
-        if _BAR.search(before):
+        if _BAR.search(before) or len(before) > _LONGEST_LABEL:
             before = ""
         if "Exception Group Traceback" in line:
             return self._add(_PythonStack(before.replace("+", "|", 1), is_group=True))
@@ -134,7 +141,7 @@ class _Reader:
         before = self._open.get(key)
         if before is not None:
             if before.expects_next():
-                stack.earlier = (*before.earlier, before.report())
+                stack.earlier = (*before.earlier, replace(before.report(), earlier=()))[-_MOST_LINKED:]
                 if before.wraps:
                     stack.outer = before.report()
                     stack.earlier = before.earlier
@@ -153,6 +160,7 @@ class _Reader:
         report = stack.report()
         group = self._group_of(key)
         if group is not None:
+            del group.members[_MOST_LINKED - 1 :]
             group.members.append(report)
         else:
             self._done.append(report)
@@ -278,10 +286,10 @@ class _Stack(ABC):
         """Return the error of the read lines."""
         frames = tuple(self.frames)
         if self.outer is not None:
-            frames = (*self.outer.frames, *frames)
+            frames = (*self.outer.frames, *frames)[-_MOST_FRAMES:]
         return ErrorReport(
             self.type,
-            "\n".join(self.message).strip(),
+            "\n".join(self.message).strip()[:_LONGEST_MESSAGE],
             frames,
             self.earlier,
             tuple(self.members),
@@ -355,7 +363,7 @@ class _NotebookStack(_Stack):
 
 def _count(path: str) -> str | None:
     """Return the execution count in the name of a cell."""
-    found = re.match(r"<ipython-input-(\d+)", path)
+    found = re.match(r"<ipython-input-(\d{1,9})", path)
     return found[1] if found else None
 
 
@@ -388,6 +396,8 @@ class _RichStack(_Stack):
 
     def _take_head(self, text: str) -> None:
         """Read a line of the position of a frame."""
+        if len(self._head) > _LONGEST_HEAD:
+            self._head = ""
         had = _RICH_FRAME.match(self._head.strip())
         self._head += text
         found = _RICH_FRAME.match(re.sub(r" +", " ", self._head.strip()))

@@ -46,6 +46,15 @@ def test_no_bar_where_nobody_sees_it(patience: None, monkeypatch: pytest.MonkeyP
     assert progress(Terminal()) == ""
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_line_says_that_very_many_files_are_checked(quiet: bool) -> None:
+    stream = io.StringIO()
+    with ProgressBar("Checking", stream, quiet) as bar:
+        for done in range(3):
+            bar(done, 100_000)
+    assert stream.getvalue() == ("" if quiet else "Checking 100,000 files\n")
+
+
 def test_no_bar_for_what_is_done_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     assert progress(Terminal()) == ""

@@ -15,7 +15,9 @@ from day_seeds import seeds_of_the_day
 from mutants import real_files
 from mutation_fuzzer import mutant, results
 
+from shapefix.checks.rules import RULES
 from shapefix.engine.tasks import FileChecker, FileTask
+from shapefix.sources.text import read_source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -77,3 +79,21 @@ def test_the_fuzzer_sees_errors_waste_and_crashes(monkeypatch: pytest.MonkeyPatc
     assert found[3].endswith(" MB")
     assert found[4] == "the process ended with exit code -9"
     assert found[1] == found[5] == found[6] == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A loop over a list of empty tuples ends.
+        "for part in [()] * n:\n    part.requires_grad_(False)\n",
+        # torch rejects a batch size of zero, and an analysis has no last batch of it.
+        "import torchvision\nfrom torchvision.transforms import ToTensor\n\n"
+        "data = torchvision.datasets.FashionMNIST('data', transform=ToTensor())\n"
+        "for x, y in torch.utils.data.DataLoader(data, batch_size=0):\n    x + torch.zeros(0, 1, 28, 28)\n",
+    ],
+)
+def test_programs_found_by_mutants(text: str, tmp_path: Path) -> None:
+    task = FileTask(
+        str(tmp_path / "main.py"), f"import torch\n{text}".encode(), str(tmp_path), frozenset(RULES)
+    )
+    assert FileChecker(read_source).check(task).failures == ()
