@@ -230,7 +230,8 @@ def _placed(frame: StackFrame, path: str, text: str, code: str = "") -> ProjectF
     """
     row = frame.row
     rows = _rows(text)
-    is_here = not frame.text or is_text_of(rows, row, frame.text)
+    # IPython shows a magic in its own words.
+    is_here = not comparable([(row, frame.text)]) or is_text_of(rows, row, frame.text)
     if not is_here:
         row = _only_row(text, frame.text) or row
     changed = not is_here or not all(is_text_of(rows, *each) for each in comparable(frame.quoted))

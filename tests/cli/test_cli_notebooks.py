@@ -141,9 +141,9 @@ if __name__ == "__main__":
 def test_an_executed_file_shares_the_names_of_the_notebook(project: Project, row: str) -> None:
     cells = ("import torch\nwidth = 256", row, "go(data)")
     notebook(project(setup=SETUP) / "train.ipynb", *cells)
-    (line,) = shapefix("check", "--output-format", "concise").out.splitlines()
+    (line,) = shapefix("check", "train.ipynb", "--output-format", "concise").out.splitlines()
     assert line.startswith("setup.py:8:12: SF501 `projection` expects 271 features but gets 4000")
-    (finding,) = json.loads(shapefix("check", "--output-format", "json").out)
+    (finding,) = json.loads(shapefix("check", "train.ipynb", "--output-format", "json").out)
     calls = [
         (each.get("cell"), each["location"]["row"]) for each in finding["evidence"] if each["role"] == "call"
     ]
@@ -170,7 +170,8 @@ def test_other_executed_code_is_unknown(project: Project, row: str) -> None:
 def test_a_file_that_executes_itself_is_run_once(project: Project) -> None:
     folder = project(setup=SETUP + "exec(open('setup.py').read())\n")
     notebook(folder / "train.ipynb", "import torch\nwidth = 256", "%run setup.py", "go(data)")
-    assert len(shapefix("check", "--output-format", "concise").out.splitlines()) == 1
+    ran = shapefix("check", "train.ipynb", "--output-format", "concise")
+    assert len(ran.out.splitlines()) == 1
 
 
 DATABRICKS = """\

@@ -102,3 +102,16 @@ def test_a_stored_error_is_repaired_in_its_cell(form: str, tmp_path: Path) -> No
 def test_a_notebook_without_errors_has_no_diagnosis(tmp_path: Path) -> None:
     write_notebook(tmp_path / "train.ipynb", CELLS)
     assert diagnose_notebook(str(tmp_path / "train.ipynb"), str(tmp_path), OPTIONS) is None
+
+
+def test_a_magic_in_the_words_of_ipython_is_no_change(tmp_path: Path) -> None:
+    write_notebook(
+        tmp_path / "train.ipynb", (IMPORTS, MODEL, "%time net = Net()\nnet(torch.zeros(8, 4000))"), (1, 2, 3)
+    )
+    _, _, lines = run_cells((IMPORTS, MODEL, "net = Net()\nnet(torch.zeros(8, 4000))"), "IPython 9")
+    shown = [
+        line.replace("net = Net()", "get_ipython().run_line_magic('time', 'net = Net()')") for line in lines
+    ]
+    found = _diagnosed(tmp_path, shown)
+    assert [frame.is_changed for frame in found.frames] == [False, False]
+    assert found.causes[0].confidence is Confidence.PROVED
