@@ -249,7 +249,9 @@ class Diagnostic:
     None if nothing is raised or its words are not known. follows is the cause shared with other findings,
     None if the evidence has it. habit names a mistake that authors repeat: findings of a rule with the same
     one have one cause. unused is the class, function or method without a use in the project whose run shows
-    it, "" for code in use. moment is the position in the run of the script, for the order of reports.
+    it, "" for code in use. reservation is the reason to report it on request only, in words, "" without one:
+    what the proof takes for granted. moment is the position in the run of the script, for the order of
+    reports.
     """
 
     code: str
@@ -265,6 +267,7 @@ class Diagnostic:
     follows: Cause | None = None
     habit: str = ""
     unused: str = ""
+    reservation: str = ""
     moment: int = field(default=0, compare=False)
 
     @property

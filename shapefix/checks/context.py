@@ -17,7 +17,7 @@ from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.domains.training import TrainingEvent
 from shapefix.domains.try_blocks import EnclosingLoop
-from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.evaluator import SCRIPT_WAY, Loop, Way
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Value
@@ -46,6 +46,12 @@ class CheckContext:
     loops_to: Mapping[Event, tuple[Loop, ...]] = field(default_factory=dict)
     """The loops around an event whose first pass is certain to get there."""
     may_be_moved: Callable[[str], bool] = lambda name: True
+    ways: Mapping[Event, Way] = field(default_factory=dict)
+    """The ways to events, except for those that each run of the script gets to."""
+
+    def way(self, event: Event) -> Way:
+        """Return how the run got to an event."""
+        return self.ways.get(event, SCRIPT_WAY)
 
     @cached_property
     def kinds(self) -> frozenset[type[Event]]:

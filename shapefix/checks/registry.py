@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.support.certainty import reservation
 from shapefix.checks.support.default_options import under_defaults
 from shapefix.checks.support.demo_calls import only_shown
 from shapefix.checks.support.loader_calls import with_loader_calls
@@ -142,6 +143,7 @@ def findings(
             for found in check(event, context):
                 found = under_defaults(event, only_shown(event, found))
                 found = with_loader_calls(event, found, context)
+                found = replace(found, reservation=reservation(event, found, context))
                 yield replace(found, moment=moment, error=_timed(found, event, context))
 
 

@@ -134,10 +134,16 @@ def report_notes(
     request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat
 ) -> None:
     """Print the omitted places, unless they are in the output, and the additional lines of --verbose."""
-    hidden = len(session.hidden())
+    hidden = session.hidden()
+    unused = sum(bool(each.unused) for each in hidden)
     if hidden and not request.quiet and not request.verbose:
-        what = "is 1 finding" if hidden == 1 else f"are {hidden} findings"
-        echo_err(f"note: there {what} in code that nothing in the project uses (--verbose shows all)")
+        if unused:
+            what = "is 1 finding" if unused == 1 else f"are {unused} findings"
+            echo_err(f"note: there {what} in code that nothing in the project uses (--verbose shows all)")
+        reserved = len(hidden) - unused
+        if reserved:
+            what = "1 finding rests" if reserved == 1 else f"{reserved} findings rest"
+            echo_err(f"note: {what} on an assumption (--verbose shows all, --preview reports them)")
     if not request.quiet and output_format is not FINDING_FORMATS["json"]:
         report_unchecked(session.unchecked(), view, request.verbose)
     if not request.verbose:
@@ -189,6 +195,7 @@ def _settings(source: str | None, path: str, root: str, settings: Settings) -> I
     for pattern, selectors in configuration.per_file_ignores:
         yield f"per-file-ignores = {pattern}: {', '.join(selectors)}\n"
     yield f"unsafe-fixes = {str(settings.unsafe_fixes(path)).lower()}\n"
+    yield f"preview = {str(settings.preview(path)).lower()}\n"
     version = settings.transformers_version(path, root)
     yield f"transformers-version = {version or 'newest'}\n"
     yield f"cache-dir = {settings.cache_dir(path) or 'none'}\n"

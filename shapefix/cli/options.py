@@ -63,6 +63,9 @@ def shared_options(command: Command) -> Command:
         _rules_option("--extend-select", "Enable additional rules."),
         click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Include unsafe fixes."),
         click.option(
+            "--preview/--no-preview", default=None, help="Include findings that rest on an assumption."
+        ),
+        click.option(
             "--output-format", type=click.Choice([*FINDING_FORMATS]), help="Output format. [default: full]"
         ),
         click.option(

@@ -56,6 +56,7 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
         use_cache=not given["no_cache"],
         jobs=given["jobs"],
         unsafe_fixes=given["unsafe_fixes"],
+        preview=given["preview"],
         force_exclude=given["force_exclude"],
         verbose=given["verbose"],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import libcst as cst
 
@@ -35,6 +36,8 @@ class Mapped(Event):
 class Stacked(Event):
     """Creation of a tensor from a list of rows or tensors: `torch.tensor`, `torch.stack`, `numpy.array`."""
 
+    is_of_values: ClassVar[bool] = True
+
     function: str
     rows: Value
 
@@ -45,6 +48,8 @@ class ListGiven(Event):
 
     given is the value, method the name of a tensor's method or attribute, empty for arguments.
     """
+
+    is_of_values: ClassVar[bool] = True
 
     given: Value
     method: str = ""
@@ -59,7 +64,8 @@ class Collated(Event):
     batch is the result, Unknown if a library's collator raises. loss is how a trainer's model uses it, as
     in ModelCalled; single is True for batches of one sample. none are the `return` statements of
     `__getitem__` without a sample, and the function if its end is reached without one. forward is that of a
-    model of transformers with the batch as its input in training, and its loss as the trainer's.
+    model of transformers with the batch as its input in training, and its loss as the trainer's. returned is
+    the result of a project's model for the batch, None if it is not followed.
     """
 
     consumer: str
@@ -71,6 +77,7 @@ class Collated(Event):
     single: bool = False
     none: tuple[Place, ...] = ()
     forward: CallSignature | None = None
+    returned: Value | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -129,6 +136,8 @@ class ModelCalled(Event):
     labels: SHIFTED, ALIGNED, or empty if unknown.
     """
 
+    is_of_values: ClassVar[bool] = True
+
     model: Value
     signature: CallSignature
     positional: int
@@ -145,6 +154,8 @@ class ModelCalled(Event):
 @dataclass(frozen=True, eq=False, slots=True)
 class OpRejectedForLastBatch(Event):
     """Rejection by torch for the last, smaller batch of a loader only."""
+
+    is_of_values: ClassVar[bool] = True
 
     refused: OpRejected
     batch: BatchSize

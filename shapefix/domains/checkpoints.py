@@ -64,7 +64,7 @@ class Saved:
 class Checkpoints:
     """Files written by this run, by their names; None for one with several contents."""
 
-    files: dict[str, Saved | None] = field(default_factory=dict)
+    files: dict[object, Saved | None] = field(default_factory=dict)
     loaded: dict[cst.CSTNode, Saved] = field(default_factory=dict)
     """Contents of the file that a call of `torch.load` reads."""
     compiled: set[cst.CSTNode] = field(default_factory=set)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import libcst as cst
 
@@ -280,6 +281,8 @@ def _is_move(statement: cst.CSTNode) -> bool:
 @dataclass(frozen=True, eq=False, slots=True)
 class MoveOfNonTensor(Event):
     """Call of `value.to(device)` on a list, a number, a string or another immovable value."""
+
+    is_of_values: ClassVar[bool] = True
 
     value: Value
     key: object = field(default=None)

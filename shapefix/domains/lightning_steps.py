@@ -17,6 +17,26 @@ HOOKS = {
 """Hooks that Lightning 2.0 rejects, with those of newer versions."""
 
 
+WITHOUT_LOG = frozenset(
+    {
+        "configure_optimizers",
+        "on_fit_end",
+        "on_fit_start",
+        "on_predict_batch_end",
+        "on_predict_batch_start",
+        "on_predict_end",
+        "on_predict_epoch_end",
+        "on_predict_epoch_start",
+        "on_predict_start",
+        "on_test_end",
+        "on_train_end",
+        "on_validation_end",
+        "predict_step",
+    }
+)
+"""Hooks without `self.log`."""
+
+
 class StepFault(Enum):
     """Fault of a method of a LightningModule."""
 
@@ -27,6 +47,10 @@ class StepFault(Enum):
     NOTHING = "nothing"
     KEYS = "keys"
     COLLECTED = "collected"
+    UNRETURNED = "unreturned"
+    LOGGED = "logged"
+    IDLE = "idle"
+    MONITOR = "monitor"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

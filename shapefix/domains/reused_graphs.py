@@ -113,9 +113,12 @@ def note_second_backward(ev: Evaluator, backward: Backward) -> None:
             if _moment(made) in used and made.once and _is_prefix(made.loops, loops):
                 loop = loops[-1] if again else None
                 is_carried = again and made.loops == loops
-                names = _names_of(ev, {*graph_of(first.loss)} & {*shared})
+                names, is_tuple = _names_of(ev, {*graph_of(first.loss)} & {*shared}), False
+                if loop is not None and is_carried:
+                    names, is_tuple = _state(ev, loop)
                 event = GraphReused(
-                    backward.place, backward.calls, backward, first, made, loop, is_carried, names
+                    *(backward.place, backward.calls, backward, first, made, loop, is_carried),
+                    *(names, is_tuple),
                 )
                 ev.emit(event)
                 return
@@ -125,6 +128,23 @@ def _names_of(ev: Evaluator, tensors: Iterable[TensorValue]) -> frozenset[str]:
     """Return the variables of the running function bound to one of these tensors."""
     known = {id(each) for each in tensors}
     return frozenset(name for name, value in ev.frames[-1].scope.names.items() if id(value) in known)
+
+
+def _state(ev: Evaluator, loop: Loop) -> tuple[frozenset[str], bool]:
+    """Return the variable with the graph of a pass for the next one, and whether it is a tuple.
+
+    None of them if there are several candidates.
+    """
+    found = [
+        (name, not isinstance(value, TensorValue))
+        for name, value in ev.frames[-1].scope.names.items()
+        if any(isinstance(each, TensorValue) and requires_grad(each) for each in elements(value) or (value,))
+        and _is_read_and_set(loop, name)
+    ]
+    if len(found) != 1:
+        return frozenset(), False
+    name, is_tuple = found[0]
+    return frozenset({name}), is_tuple
 
 
 def _passed_on(

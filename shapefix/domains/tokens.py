@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import libcst as cst
 
@@ -234,6 +235,8 @@ class TokensWithoutRow(Event):
 
     token is the first one added, at `added`; pads is whether it is the pad token, and the only one.
     """
+
+    is_of_values: ClassVar[bool] = True
 
     model: LibraryObject
     tokenizer: LibraryObject

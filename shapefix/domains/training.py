@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 import libcst as cst
 
@@ -113,6 +114,8 @@ class Backward(TrainingEvent):
     is a leaf itself, so that its gradient flows no further.
     """
 
+    is_of_values: ClassVar[bool] = True
+
     loss: Value | None
     requires: bool | None
     leaf: bool
@@ -197,6 +200,8 @@ class ParametersRejected(Event):
 
     value is the argument, or the item or module in it.
     """
+
+    is_of_values: ClassVar[bool] = True
 
     reason: RejectedArgument
     value: Value

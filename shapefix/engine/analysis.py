@@ -164,7 +164,7 @@ class FileAnalyzer:
                 # The run of the script reports what is wrong for it, too.
                 probes.found.add(script)
                 events = [event for event in events if event not in demo]
-        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to, may_be_moved)
+        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to, may_be_moved, ev.ways)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):

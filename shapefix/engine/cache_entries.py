@@ -137,6 +137,7 @@ def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
         diagnostic.error and astuple(diagnostic.error),
         diagnostic.follows and [diagnostic.follows.code, _from_span(diagnostic.follows.span)],
         diagnostic.habit,
+        diagnostic.reservation,
         diagnostic.moment,
     ]
 
@@ -183,7 +184,8 @@ def _from_fix(fix: Fix) -> list[Any]:
 
 
 def _to_diagnostic(content: list[Any]) -> Diagnostic:
-    code, name, severity, message, span, evidence, condition, fixes, error, follows, habit, moment = content
+    code, name, severity, message, span, evidence, condition, fixes, error, follows, *rest = content
+    habit, reservation, moment = rest
     return Diagnostic(
         code,
         name,
@@ -196,6 +198,7 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
         error=error and ExpectedError(error[0], error[1], Moment(error[2])),
         follows=follows and Cause(follows[0], Span(*follows[1])),
         habit=habit,
+        reservation=reservation,
         moment=moment,
     )
 

@@ -163,7 +163,8 @@ def _is_test(path: str) -> bool:
 
 
 def _is_hidden(finding: Diagnostic) -> bool:
-    return finding.severity is Severity.INFO and not finding.is_answer and bool(finding.unused)
+    is_info = finding.severity is Severity.INFO and not finding.is_answer
+    return is_info and bool(finding.unused or finding.reservation)
 
 
 def _with_habits(findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -186,7 +187,7 @@ def unique_in_run(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
     def weight(finding: Diagnostic) -> tuple[object, ...]:
         shown = sum(step.role not in (Role.CALL, Role.HISTORY) for step in finding.evidence)
-        return finding.condition is None, shown, -finding.moment
+        return not finding.reservation, finding.condition is None, shown, -finding.moment
 
     return _best(findings, weight)
 
@@ -207,6 +208,7 @@ def _weight(finding: Diagnostic) -> tuple[object, ...]:
     # The message decides last, so that the order of the files never does.
     steps = tuple((step.span, step.message) for step in finding.evidence)
     return (
+        not finding.reservation,
         finding.condition is None,
         len(steps),
         finding.message,

@@ -123,18 +123,25 @@ class CheckSession:
         return tuple(path for path in others if self._settings.invalid(path) is None)
 
     def _in_use(self, finding: Diagnostic) -> Diagnostic:
-        """Mark a finding in unused code: as info, unless its file was named."""
+        """Mark a finding in unused code, or one with a reservation: as info, unless its file was named."""
         if finding.is_answer:
             return finding
         entry = finding.entry
+        is_named = self._is_named(finding.span.path)
+        if finding.reservation and not (is_named or self._is_named(entry.path)):
+            if not self._settings.preview(finding.span.path):
+                finding = replace(finding, severity=Severity.INFO)
         code = self._code(entry.path)
         is_leftover = code.is_leftover(finding.span.path, finding.span.row, finding.span.column)
         unused = code.unused(entry.path, entry.row) or ("this method" if is_leftover else "")
         if not unused:
             return finding
-        is_named = finding.span.path in self._names and not self._is_in_folder(finding.span.path)
         severity = finding.severity if is_named and not is_leftover else Severity.INFO
         return replace(finding, unused=unused, severity=severity)
+
+    def _is_named(self, path: str) -> bool:
+        """Whether a file was given by its name, and not by a folder around it."""
+        return path in self._names and not self._is_in_folder(path)
 
     def _function(self, place: Span) -> str:
         """Return the qualified name of the function around a place."""
@@ -211,7 +218,7 @@ class CheckSession:
         return self._displayed(self._findings.kept())
 
     def hidden(self) -> tuple[Diagnostic, ...]:
-        """Return the findings in unused code, as info."""
+        """Return the findings in unused code and those with a reservation, as info."""
         return self._displayed(self._findings.hidden())
 
     def _displayed(self, findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:

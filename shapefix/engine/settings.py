@@ -42,6 +42,7 @@ class CheckOptions:
     use_cache: bool = True
     jobs: int | None = None
     unsafe_fixes: bool | None = None
+    preview: bool | None = None
     force_exclude: bool = False
     verbose: bool = False
 
@@ -188,6 +189,12 @@ class Settings:
         if self.options.unsafe_fixes is not None:
             return self.options.unsafe_fixes
         return bool(self.configuration(path).unsafe_fixes)
+
+    def preview(self, path: str) -> bool:
+        """Check whether findings with a reservation are reported for a file."""
+        if self.options.preview is not None:
+            return self.options.preview
+        return bool(self.configuration(path).preview)
 
 
 def _is_below(path: str, folder: str) -> bool:

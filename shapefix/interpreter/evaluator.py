@@ -15,7 +15,7 @@ from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.state import DomainState
-from shapefix.interpreter.values import ClassValue, Scope, Unknown, Value
+from shapefix.interpreter.values import ClassValue, FunctionValue, Scope, Unknown, Value
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Symbol
 
@@ -108,9 +108,38 @@ class Loop:
     """Names bound by the header, in each pass."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Guard:
+    """Unknown condition of an open branch, and the statement or call in the branch on the way to an event.
+
+    is_own is whether the event is in the same function.
+    """
+
+    test: Place
+    at: Place
+    is_own: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Way:
+    """How a run got to an event: the conditions on the way, outermost first, and the function it began with.
+
+    uncalled is the function or method without known callers, run with unknown arguments; None for the script.
+    unfollowed counts the calls before it with possible changes to any object of other code.
+    """
+
+    uncalled: FunctionValue | None
+    guards: tuple[Guard, ...] = ()
+    unfollowed: int = 0
+
+
+SCRIPT_WAY = Way(None)
+"""The way of statements that each run of the script gets to."""
+
+
 @dataclass(eq=False, slots=True)
 class Frame:
-    """Running function, class body or module."""
+    """Running function, class body or module; called_at is the call of a function."""
 
     module: Module
     scope: Scope
@@ -128,6 +157,7 @@ class Frame:
     generator: bool = False
     function: cst.CSTNode | None = None
     """Function being run, None for a class body or a module."""
+    called_at: Place | None = None
     tests: list[cst.CSTNode] = field(default_factory=list)
     """Unknown conditions of the open branches."""
     dimensions: dict[str, Size] = field(default_factory=dict)
@@ -193,6 +223,10 @@ class Evaluator:
         self.events: list[Event] = []
         self.loops_to: dict[Event, tuple[Loop, ...]] = {}
         """The loops around an event whose first pass is certain to get there, innermost first."""
+        self.ways: dict[Event, Way] = {}
+        """The ways to events, except for those that each run of the script gets to."""
+        self.uncalled: FunctionValue | None = None
+        """The function without known callers that the run began with; None for the script."""
         self.frames: list[Frame] = []
         self.calls: tuple[Place, ...] = ()
         self.running: list[cst.CSTNode] = []
@@ -304,8 +338,21 @@ class Evaluator:
     def emit(self, event: Event) -> None:
         if not self.silenced:
             self.events.append(event)
-            if type(event) is not OperationCalled and (loops := tuple(self._certain_loops())):
-                self.loops_to[event] = loops
+            if type(event) is not OperationCalled:
+                if loops := tuple(self._certain_loops()):
+                    self.loops_to[event] = loops
+                guards = tuple(self._guards(event.place))
+                if guards or self.uncalled is not None or self.unfollowed:
+                    self.ways[event] = Way(self.uncalled, guards, self.unfollowed)
+
+    def _guards(self, place: Place) -> Iterator[Guard]:
+        """Yield the unknown conditions around a place of the innermost function, and around its callers."""
+        last = len(self.frames) - 1
+        for number, frame in enumerate(self.frames):
+            if frame.tests:
+                inner = next((each.called_at for each in self.frames[number + 1 :] if each.called_at), place)
+                for test in frame.tests:
+                    yield Guard(Place(frame.module, test), inner, number == last)
 
     def _certain_loops(self) -> Iterator[Loop]:
         """Yield the open loops with a first pass certain to reach this place, innermost first."""
@@ -349,6 +396,7 @@ class Evaluator:
         """Release all values, so that memory is free at once, without the garbage collector."""
         self.events.clear()
         self.loops_to.clear()
+        self.ways.clear()
         self.type_checked.clear()
         self.state.clear()
         self.journal.maybe_unbound.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import libcst as cst
 
@@ -19,8 +20,11 @@ class Event:
     """Event at a place, reached through these calls, outermost first.
 
     Facts of a tensor may change later, and are forgotten when a branch is undone: an event keeps
-    the layout of its moment.
+    the layout of its moment. is_of_values is whether it depends on the values of this way to its place, so
+    that it may not happen for others.
     """
+
+    is_of_values: ClassVar[bool] = False
 
     place: Place
     calls: tuple[Place, ...]
@@ -40,6 +44,8 @@ class TensorUsedAsIndex(Event):
     layout is the tensor's at that moment, subject the code of the tensor. role is its use: the "index" of a
     list or text, the "bound" of a slice, the argument of a "range".
     """
+
+    is_of_values: ClassVar[bool] = True
 
     tensor: TensorValue
     layout: Layout
@@ -73,6 +79,8 @@ class OperationEvent(Event):
     for a function. given are the names of its parameters, in order. within is the running function; undecided
     is whether the operands reached this place through a branch that may never be taken.
     """
+
+    is_of_values: ClassVar[bool] = True
 
     function: str
     layer: Value | None

@@ -63,7 +63,9 @@ def run_function(
         invalidate(ev, (*positional, *keywords.values()))
         return unfollowed(ev.place(node))
     place = ev.place(node)
-    frame = Frame(function.module, Scope(function.closure), function.owner, function=function.node)
+    frame = Frame(
+        function.module, Scope(function.closure), function.owner, function=function.node, called_at=place
+    )
     if receiver is not None or (function.owner is not None and positional):
         frame.receiver = receiver or positional[0]
     ev.frames.append(frame)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.appends import lengths_after, set_lengths
 from shapefix.interpreter.carried import LoopCarried, assignments, may_break
 from shapefix.interpreter.containers import RaggedDim
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
@@ -132,6 +133,7 @@ def _repeat(
     depth = ev.journal.depth
     since = now()
     start = ev.steps
+    filled = lengths_after(ev, node, iterable)
     ev.journal.begin()
     loop = _open_loop(ev, node, iterable, header, depth)
     end = run()
@@ -179,6 +181,7 @@ def _repeat(
         return Flow.LEAVES
     ev.journal.apply(left)
     carried.forget(ev)
+    set_lengths(ev, filled)
     for ended in hooks.end_loop:
         ended(ev, loop)
     return Flow.FALLS_THROUGH

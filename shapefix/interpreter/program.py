@@ -49,7 +49,9 @@ class _UncalledRun:
         ev.bounded, ev.bounded_at = 0, None
         ev.allowance = ev.steps + self.share
         ev.journal.begin()
+        ev.uncalled = self.function
         run_uncalled(ev, self.function, self.receiver)
+        ev.uncalled = None
         ev.journal.undo()
         self.is_cut = ev.bounded > 0 and ev.steps > ev.allowance
         self.bounded, self.bounded_at = ev.bounded, ev.bounded_at
@@ -130,13 +132,17 @@ def _uncalled_methods(
         # All methods need the object. It is made only once: its share is larger than theirs.
         ev.allowance = ev.steps + (budget - ev.steps) // 2
         refused = ev.refusals
+        ev.uncalled = init
         run_uncalled(ev, init, instance)
+        ev.uncalled = None
         if ev.refusals > refused:
             # There are no objects of this class.
             return
     fixtures = fixtures_of(cls)
     for fixture in fixtures:
+        ev.uncalled = fixture
         run_uncalled(ev, fixture, instance)
+    ev.uncalled = None
     for field in fields_of_record(cls) or ():
         instance.fields[field.name] = Unknown(f"self.{field.name}")
     loosen(instance, {"__init__", *(fixture.name for fixture in fixtures)})

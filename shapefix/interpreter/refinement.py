@@ -60,10 +60,11 @@ def depends_on_test(ev: Evaluator, error: ShapeError) -> bool:
         return False
     tests = [test for frame in ev.frames for test in frame.tests]
     tested = {symbol for test in tests for node in (test, *nodes(test)) for symbol in known.get(node, ())}
-    return bool(tested) and any(not tested.isdisjoint(every_symbol(size)) for size in _sizes_in(error))
+    return bool(tested) and any(not tested.isdisjoint(every_symbol(size)) for size in sizes_in(error))
 
 
-def _sizes_in(error: ShapeError) -> Iterator[Size]:
+def sizes_in(error: ShapeError) -> Iterator[Size]:
+    """Yield the sizes of an error."""
     for value in vars(error).values():
         if isinstance(value, Size):
             yield value

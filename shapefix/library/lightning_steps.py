@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
+from shapefix.domains.lightning_steps import HOOKS, WITHOUT_LOG, LightningStepFound, StepFault
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, lineage, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
@@ -37,7 +37,17 @@ def _faults(
         method = _method(cls, name)
         if method is not None:
             yield StepFault.HOOK, method, method.name
+    for name in sorted(WITHOUT_LOG):
+        method = _method(cls, name)
+        for call in _logging(method) if method is not None else ():
+            yield StepFault.LOGGED, method, call  # type: ignore[misc]
     step, optimizers = _method(cls, "training_step"), _method(cls, "configure_optimizers")
+    if optimizers is not None:
+        for fault, node in _faults_of_optimizers(optimizers):
+            if not (is_manual and fault is StepFault.MONITOR):
+                yield fault, optimizers, node
+    if step is not None and is_manual and _never_steps(cls, step):
+        yield StepFault.IDLE, step, step.name
     if step is not None and is_new and not is_manual:
         index = next((each for each in step.params.params if each.name.value == "optimizer_idx"), None)
         if index is not None:
@@ -53,6 +63,81 @@ def _faults(
         found = _fault_of_step(step)
         if found is not None:
             yield found[0], step, found[1]
+
+
+def _logging(method: cst.FunctionDef) -> Iterator[cst.Call]:
+    """Yield the calls of `self.log` in a method, outside of any `try`."""
+    if any(isinstance(each, (cst.Try, cst.TryStar)) for each in _own(method.body)):
+        return
+    for each in _own(method.body):
+        if isinstance(each, cst.Call) and dotted_name(each.func) in ("self.log", "self.log_dict"):
+            yield each
+            return
+
+
+def _faults_of_optimizers(method: cst.FunctionDef) -> Iterator[tuple[StepFault, cst.CSTNode]]:
+    inside = list(_own(method.body))
+    made = _assigned(method, _is_new_optimizer)
+    returned = [each.value for each in inside if isinstance(each, cst.Return) and each.value is not None]
+    if not returned:
+        if made and not any(isinstance(each, (cst.Raise, cst.Yield)) for each in inside):
+            yield StepFault.UNRETURNED, method.name
+        return
+    plateaus = _assigned(method, _is_plateau)
+    for value in returned:
+        scheduler = _scheduler_without_monitor(value)
+        if scheduler is not None and (_is_plateau(scheduler) or getattr(scheduler, "value", "") in plateaus):
+            yield StepFault.MONITOR, value
+
+
+def _assigned(method: cst.FunctionDef, is_wanted: Callable[[cst.BaseExpression], bool]) -> set[str]:
+    """Return the names with values of one kind only."""
+    found: dict[str, bool] = {}
+    for node in _own(method.body):
+        if isinstance(node, cst.Assign):
+            for target in node.targets:
+                if isinstance(target.target, cst.Name):
+                    name = target.target.value
+                    found[name] = found.get(name, True) and is_wanted(node.value)
+    return {name for name, is_kind in found.items() if is_kind}
+
+
+def _is_new_optimizer(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Call) and _is_optimizer(value, set())
+
+
+def _is_plateau(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Call) and dotted_name(value.func).endswith("ReduceLROnPlateau")
+
+
+def _scheduler_without_monitor(value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Return the scheduler of `[optimizer], [scheduler]` and `{"lr_scheduler": scheduler}`."""
+    if isinstance(value, cst.Tuple) and len(value.elements) == 2:
+        last = value.elements[1].value
+        if isinstance(last, cst.List) and len(last.elements) == 1:
+            return last.elements[0].value
+    if not isinstance(value, cst.Dict) or "monitor" in (_keys(value) or {"monitor"}):
+        return None
+    for each in value.elements:
+        if isinstance(each, cst.DictElement) and isinstance(each.key, cst.SimpleString):
+            if each.key.evaluated_value == "lr_scheduler":
+                return each.value
+    return None
+
+
+def _never_steps(cls: ClassValue, step: cst.FunctionDef) -> bool:
+    """Whether a class with manual optimization computes a loss, but has no optimizer's step in its file."""
+    text = cls.module.text
+    if f"self.{_SETTING} = False" not in text or ".step(" in text or "backward(" in text:
+        return False
+    if any(isinstance(base, ClassValue) and base is not cls for base in lineage(cls)):
+        return False
+    inside = list(_own(step.body))
+    calls = [dotted_name(each.func) for each in inside if isinstance(each, cst.Call)]
+    own = {name for name, value in cls.fields.items() if isinstance(value, FunctionValue)}
+    if any(name.startswith("self.") and name[5:] in own for name in calls):
+        return False
+    return any(isinstance(each, cst.Return) and list(_loss_of(each.value)) for each in inside)
 
 
 def _method(cls: ClassValue, name: str) -> cst.FunctionDef | None:

@@ -6,9 +6,10 @@ Arrays are not tensors: methods of the same name behave differently.
 from __future__ import annotations
 
 from shapefix.domains.devices import ASKED_CPU, placed
+from shapefix.domains.raggedness import varying
 from shapefix.interpreter.calls import Arguments, Call, call_library
-from shapefix.interpreter.containers import TupleValue, elements
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.containers import NO_AXES, ListValue, TupleValue, elements
+from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import (
     NONE,
     Constant,
@@ -18,18 +19,21 @@ from shapefix.interpreter.values import (
     Slice,
     Unknown,
     Value,
+    as_size,
     integer,
 )
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
+from shapefix.library.ops.value_range import counted, drawn, fitting, full_of, listed, range_of, selected
 from shapefix.library.python.random_numbers import number_below
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments, arguments_of, fitted
 from shapefix.library.tensors import as_result, device_asked, is_number
+from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.polynomials import ZERO, Size
 
 ARRAY = "numpy.ndarray"
 _TENSOR = "<tensor>"
@@ -58,17 +62,29 @@ _DRAWN = {
     "uniform": "low=0.0, high=1.0, size=None",
     "normal": "loc=0.0, scale=1.0, size=None",
     "randint": "low, high=None, size=None, dtype=None",
+    "exponential": "scale=1.0, size=None",
+    "beta": "a, b, size=None",
+    "poisson": "lam=1.0, size=None",
 }
 SIGNATURES = {
     **{f"numpy.random.{name}": text for name, text in _DRAWN.items()},
+    **{f"numpy.random.RandomState.{name}": text for name, text in _DRAWN.items()},
     "numpy.random.rand": "*args",
     "numpy.random.randn": "*args",
+    "numpy.random.RandomState.rand": "*args",
+    "numpy.random.RandomState.randn": "*args",
+    "numpy.random.RandomState.choice": "a, size=None, replace=True, p=None",
+    "numpy.random.RandomState.permutation": "x",
     "numpy.random.Generator.random": "size=None, dtype=None, out=None",
     "numpy.random.Generator.standard_normal": "size=None, dtype=None, out=None",
     "numpy.random.Generator.normal": "loc=0.0, scale=1.0, size=None",
     "numpy.random.Generator.uniform": "low=0.0, high=1.0, size=None",
     "numpy.random.Generator.integers": "low, high=None, size=None, dtype=None, endpoint=False",
     "numpy.ndarray.sum": "axis=None, dtype=None, out=None, keepdims=False",
+    "numpy.ndarray.std": "axis=None, dtype=None, out=None, ddof=0, keepdims=False",
+    "numpy.ndarray.var": "axis=None, dtype=None, out=None, ddof=0, keepdims=False",
+    "numpy.ndarray.max": "axis=None, out=None, keepdims=False",
+    "numpy.ndarray.min": "axis=None, out=None, keepdims=False",
     "numpy.ndarray.mean": "axis=None, dtype=None, out=None, keepdims=False",
     "numpy.zeros": "shape, dtype=None, order='C'",
     "numpy.ones": "shape, dtype=None, order='C'",
@@ -96,10 +112,14 @@ SIGNATURES = {
 }
 """Parameters of numpy's functions and methods that are read here."""
 
+SERIES = "pandas.Series"
 GENERATOR = "numpy.random.Generator"
+RANDOM_STATE = "numpy.random.RandomState"
 
 declare(ARRAY, "builtins.object")
+declare(SERIES, "builtins.object")
 declare(GENERATOR, "builtins.object")
+declare(RANDOM_STATE, "builtins.object")
 
 
 def arguments_of_numpy(call: Call) -> BoundArguments:
@@ -116,10 +136,17 @@ def _ordered(given: BoundArguments, layout: Layout | None) -> Layout | None:
 
 def as_array(value: Value | None) -> TensorValue | None:
     """View of a numpy array as a tensor; None for other values."""
-    if not isinstance(value, LibraryObject) or value.kind != ARRAY:
+    if not isinstance(value, LibraryObject) or value.kind not in (ARRAY, SERIES):
         return None
     tensor = value.fields.get(_TENSOR)
     return tensor if isinstance(tensor, TensorValue) else None
+
+
+def series_of(value: Value) -> Value:
+    """Column of a table with the numbers of an array; other values as they are."""
+    if not isinstance(value, LibraryObject) or value.kind != ARRAY:
+        return value
+    return LibraryObject(SERIES, {}, value.place, dict(value.fields))
 
 
 def numpy_dtype(value: Value | None) -> str | None:
@@ -157,6 +184,14 @@ def new_array(
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
 
 
+def with_range(made: Value, known: ValueRange | None) -> Value:
+    """Array with a known smallest and largest element, as far as its dtype holds them; returns it."""
+    array = as_array(made)
+    if array is not None:
+        array.extremes = fitting(known, array.dtype)
+    return made
+
+
 def _copied(layout: Layout | None) -> Layout | None:
     """Layout of a copy in numpy's order K: some dense one."""
     return None if layout is None else layout if is_contiguous(layout) else unknown_strides(layout.sizes)
@@ -166,26 +201,50 @@ def _dtype(given: BoundArguments, default: str | None) -> str | None:
     return default if given.is_none("dtype") else numpy_dtype(given.value("dtype"))
 
 
+@method(RANDOM_STATE, "rand", "randn")
 @function("numpy.random.rand", "numpy.random.randn")
-def drawn(call: Call) -> Value:
+def of_sizes(call: Call) -> Value:
     given = arguments_of_numpy(call)
     # Without sizes it is a float.
     return Unknown() if given.is_none("args") else _array(call, given.shape("args"), "float64")
 
 
+@method(RANDOM_STATE, *_DRAWN)
 @function(*(f"numpy.random.{name}" for name in _DRAWN))
 def distributed(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
     given = arguments_of_numpy(call)
     if given.is_none("size"):
         return number_below(call, given) if call.name.endswith("randint") else Unknown()
-    dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
-    return _array(call, given.shape("size"), dtype)
+    if call.name.endswith("randint"):
+        return _whole_numbers(call, given, _dtype(given, "int64"))
+    if not _are_numbers(given, "loc", "scale", "low", "high", "lam", "a", "b"):
+        return Unknown()
+    return _array(call, given.shape("size"), "int64" if call.name.endswith("poisson") else "float64")
+
+
+def _whole_numbers(call: Call, given: BoundArguments, dtype: str | None) -> Value:
+    """Array of random whole numbers below a bound."""
+    if not _are_numbers(given, "low", "high"):
+        return Unknown()
+    made = _array(call, given.shape("size"), dtype)
+    array = as_array(made)
+    if array is None or ("endpoint" in given.values and given.flag("endpoint") is not False):
+        return made
+    low, high = given.values.get("low"), given.values.get("high")
+    if given.is_none("high"):
+        low, high = None, low
+    return with_range(made, drawn(TensorValue(), low, high).extremes if high is not None else None)
 
 
 @function("numpy.random.default_rng")
 def generator(call: Call) -> Value:
     return LibraryObject(GENERATOR, {}, call.place)
+
+
+@function("numpy.random.RandomState")
+def state(call: Call) -> Value:
+    return LibraryObject(RANDOM_STATE, {}, call.place)
 
 
 @method(GENERATOR, "random", "standard_normal", "normal", "uniform", "integers")
@@ -197,7 +256,9 @@ def drawn_by_generator(call: Call) -> Value:
     is_plain = given.is_none("size") is False and "out" not in call.arguments.keywords
     if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
         return Unknown()
-    default = "int64" if call.name.endswith("integers") else "float64"
+    if call.name.endswith("integers"):
+        return _whole_numbers(call, given, _dtype(given, "int64"))
+    default = "float64"
     return _array(call, given.shape("size"), _dtype(given, default) if "dtype" in given.values else default)
 
 
@@ -207,14 +268,18 @@ def _are_numbers(given: BoundArguments, *names: str) -> bool:
     return all(each is None or is_number(each) or isinstance(each, Constant) for each in values)
 
 
-@method(ARRAY, "sum", "mean")
+@method(ARRAY, "sum", "mean", "std", "var", "max", "min")
 def reduced(call: Call) -> Value:
     """Sum or mean over one axis, or over all: a scalar of numpy is an array of rank 0."""
     held, given = as_array(call.receiver), arguments_of_numpy(call)
     axis, keeps = given.number("axis"), given.flag("keepdims")
-    plain = given.is_none("dtype") is True and given.is_none("out") is True and not call.arguments.open
+    plain = (
+        all(given.is_none(name) is True for name in ("dtype",) if name in given.values)
+        and given.is_none("out") is True
+        and not call.arguments.open
+    )
     if held is not None and plain and given.is_none("axis") is True and keeps is False:
-        return new_array(call, contiguous([]), _of_reduction(held.dtype, call.name.endswith("mean")), held)
+        return new_array(call, contiguous([]), _of_reduction(held.dtype, call.name.rpartition(".")[2]), held)
     if held is None or held.layout is None or axis is None or keeps is None or not plain:
         return Unknown()
     rank = held.layout.rank
@@ -223,25 +288,30 @@ def reduced(call: Call) -> Value:
     sizes = list(held.layout.sizes)
     sizes[axis:] = [*([Size.of(1)] if keeps else []), *sizes[axis % rank + 1 :]]
     layout = contiguous(sizes) if is_contiguous(held.layout) else unknown_strides(tuple(sizes))
-    return new_array(call, layout, _of_reduction(held.dtype, call.name.endswith("mean")), held)
+    return new_array(call, layout, _of_reduction(held.dtype, call.name.rpartition(".")[2]), held)
 
 
-def _of_reduction(dtype: str | None, is_mean: bool) -> str | None:
-    if dtype is None or dtype.startswith("float"):
+def _of_reduction(dtype: str | None, name: str) -> str | None:
+    if dtype is None or dtype.startswith("float") or name in ("max", "min"):
         return dtype
-    return "float64" if is_mean else "int64" if dtype in ("bool", "int8", "int16", "int32", "int64") else None
+    if name in ("mean", "std", "var"):
+        return "float64"
+    return "int64" if dtype in ("bool", "int8", "int16", "int32", "int64") else None
 
 
 @function("numpy.zeros", "numpy.ones", "numpy.empty")
 def filled(call: Call) -> Value:
     given = arguments_of_numpy(call)
-    return _array(call, given.shape("shape"), _dtype(given, "float64"))
+    made = _array(call, given.shape("shape"), _dtype(given, "float64"))
+    number = {"zeros": Constant(0), "ones": Constant(1)}.get(call.name.rpartition(".")[2])
+    return made if number is None else with_range(made, range_of(number))
 
 
 @function("numpy.full")
 def full(call: Call) -> Value:
     given = arguments_of_numpy(call)
-    return _array(call, given.shape("shape"), _dtype(given, _scalar(given.value("fill_value"))))
+    made = _array(call, given.shape("shape"), _dtype(given, _scalar(given.value("fill_value"))))
+    return with_range(made, full_of(TensorValue(), given.value("fill_value")).extremes)
 
 
 def _scalar(value: Value | None) -> str | None:
@@ -260,7 +330,14 @@ def arange(call: Call) -> Value:
     kinds = [_scalar(value) for value in bounds]
     default = "int64" if whole else "float64" if "float64" in kinds else None
     length = given.shape("stop") if len(bounds) == 1 and whole else [Size.symbol("length")]
-    return _array(call, length, _dtype(given, default))
+    made = _array(call, length, _dtype(given, default))
+    if isinstance(bounds[-1], Constant) and bounds[-1].value == 1 and len(bounds) == 3:
+        bounds.pop()
+    ends = [as_size(value) for value in bounds[:2]] or [None]
+    first, behind = (ZERO, ends[0]) if len(ends) == 1 else (ends[0], ends[-1])
+    if not whole or len(bounds) > 2 or first is None or behind is None:
+        return made
+    return with_range(made, counted(TensorValue(), first, behind).extremes)
 
 
 @function("numpy.linspace")
@@ -272,6 +349,29 @@ def linspace(call: Call) -> Value:
     return _array(call, given.shape("num"), _dtype(given, "float64"))
 
 
+def stack_of(data: Value | None) -> TensorValue | None:
+    """Tensor of the rows in a list of arrays; None for other values, or for arrays of several sizes."""
+    items = elements(data)
+    one = as_array(items[0] if items else data.element if isinstance(data, ListValue) else None)
+    if one is None or one.dtype is None or one.layout is None:
+        return None
+    axes = data.axes if isinstance(data, ListValue) else NO_AXES
+    if any(varying(size, axes) is not None for size in one.layout.sizes):
+        return None
+    held = [as_array(item) for item in items] if items else [one]
+    layouts = [None if each is None else each.layout for each in held]
+    if any(each is None or each.dtype != one.dtype for each in held):
+        return None
+    known = [layout.sizes for layout in layouts if layout is not None]
+    if len(known) < len(layouts) or any(sizes != known[0] for sizes in known):
+        # Arrays of different sizes do not make one of numbers.
+        return None
+    rows = Size.of(len(items)) if items else data.length if isinstance(data, ListValue) else None
+    made = TensorValue(contiguous([rows or Size.symbol("rows"), *known[0]]), dtype=one.dtype)
+    made.origin = one.origin
+    return made
+
+
 @function("numpy.array", "numpy.asarray")
 def array(call: Call) -> Value:
     """Create an array from rows."""
@@ -281,22 +381,27 @@ def array(call: Call) -> Value:
         note_rows(call, data)
     if "ndmin" in given.values and given.number("ndmin") != 0:
         return Unknown()
+    stacked = stack_of(data)
+    if stacked is not None:
+        return new_array(call, stacked.layout, _dtype(given, stacked.dtype), stacked)
     if elements(data) is None:
         held = as_array(data)
         if held is None or call.arguments.keywords or len(call.arguments.positional) > 1:
             return Unknown()
-        return new_array(call, _copied(held.layout), held.dtype, held)
+        return with_range(new_array(call, _copied(held.layout), held.dtype, held), range_of(held))
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
     if sizes is None:
         return Unknown()
-    return _array(call, sizes, _dtype(given, "float64" if leaf == "float32" else leaf))
+    made = _array(call, sizes, _dtype(given, "float64" if leaf == "float32" else leaf))
+    return with_range(made, listed(TensorValue(), data).extremes)
 
 
 @method(ARRAY, "astype")
 def converted(call: Call) -> Value:
     held, given = as_array(call.receiver), arguments_of_numpy(call)
     layout = None if held is None else _ordered(given, _copied(held.layout))
-    return new_array(call, layout, numpy_dtype(given.value("dtype")), held)
+    made = new_array(call, layout, numpy_dtype(given.value("dtype")), held)
+    return made if held is None else with_range(made, fitting(range_of(held), held.dtype))
 
 
 @method(ARRAY, "copy")
@@ -305,7 +410,26 @@ def copied(call: Call) -> Value:
     layout = None if held is None or held.layout is None else contiguous(held.layout.sizes)
     if arguments_of_numpy(call).text("order") != "C":
         layout = None if layout is None else unknown_strides(layout.sizes)
-    return Unknown() if held is None else new_array(call, layout, held.dtype, held)
+    if held is None:
+        return Unknown()
+    return with_range(new_array(call, layout, held.dtype, held), range_of(held))
+
+
+@method(ARRAY, "__setitem__")
+def written(call: Call) -> Value:
+    """Forget the numbers of an array after a write of others."""
+    held, number = as_array(call.receiver), range_of(call.value(1))
+    if held is None:
+        return NONE
+    known = range_of(held)
+    is_larger = known is not None and number is not None and at_least(number.most - known.most, 1)
+    if number is not None and is_larger:
+        # Perhaps no other number is left.
+        added = ValueRange(number.least, number.most, drawn=True)
+        call.ev.journal.write(held, "extremes", fitting(added, held.dtype))
+    else:
+        held.storage.overwritten = True
+    return NONE
 
 
 @method(ARRAY, "reshape")
@@ -315,7 +439,16 @@ def reshaped(call: Call) -> Value:
         return Unknown()
     target = arguments_of_numpy(call).value("shape")
     made = call_library(call.ev, "torch.Tensor.reshape", Arguments([target]), call.place.node, held)
-    return new_array(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+    layout = made.layout if isinstance(made, TensorValue) else None
+    return of_same_memory(new_array(call, layout, held.dtype, held), held)
+
+
+def of_same_memory(made: Value, held: TensorValue) -> Value:
+    """Array with all the elements of another one, perhaps in its memory; returns it."""
+    array = as_array(made)
+    if array is not None:
+        array.storage, array.extremes = held.storage, held.extremes
+    return made
 
 
 @method(ARRAY, "@shape")
@@ -349,9 +482,19 @@ def part(call: Call) -> Value:
     )
     if held.layout is None or not basic:
         # A mask, or a list of indices: the rows keep their dtype.
-        return new_array(call, None, held.dtype, held)
+        rows = new_array(call, None, held.dtype, held)
+        array, by = as_array(rows), [as_array(entry) or entry for entry in entries]
+        if array is not None:
+            selected(held, array, TupleValue(tuple(by)))
+        return rows
     made = call_library(call.ev, "operator.getitem", Arguments([held, index]), call.place.node)
-    return new_array(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+    part_ = new_array(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+    array = as_array(part_)
+    if array is not None:
+        array.storage = held.storage
+        if isinstance(made, TensorValue):
+            array.extremes = made.extremes
+    return part_
 
 
 def as_tensor_of(
@@ -364,6 +507,9 @@ def as_tensor_of(
     made = as_result(call, layout, Op.FROM_NUMPY, dtype=dtype or array.dtype, device=device_asked(call))
     if made.origin is not None:
         made.origin.source = array.origin
+    made.extremes = fitting(fitting(range_of(array), array.dtype), dtype or array.dtype)
+    if not copies:
+        made.storage = array.storage
     return made
 
 

@@ -10,8 +10,19 @@ from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Unknown, Value
 from shapefix.library.data.rows import note_rows
-from shapefix.library.numpy_arrays import ARRAY, arguments_of_numpy, array_like, as_array, new_array
+from shapefix.library.numpy_arrays import (
+    ARRAY,
+    RANDOM_STATE,
+    arguments_of_numpy,
+    array_like,
+    as_array,
+    new_array,
+    of_same_memory,
+    stack_of,
+    with_range,
+)
 from shapefix.library.ops.clamped_exponentials import exponential
+from shapefix.library.ops.value_range import TRUTH, combined, drawn, either
 from shapefix.library.python.numbers import root
 from shapefix.library.registry import function, method
 from shapefix.tensors.dtypes import is_floating
@@ -71,8 +82,8 @@ def _elementwise(call: Call, one: Value | None, other: Value | None, name: str) 
     if left is not None and right is not None:
         dtype = promoted(left.dtype, right.dtype)
         if left.dtype != right.dtype and any(e.layout is None or e.layout.rank == 0 for e in (left, right)):
-            # Before numpy 2, a scalar did not decide about the dtype.
-            dtype = None
+            # Before numpy 2, a scalar did not decide about the dtype within its kind.
+            dtype = dtype if _is_wider_kind(left, right) else None
         layout = _broadcast(left.layout, right.layout)
         both = [left, right]
     elif left is not None and _is_number(other) and other is not None:
@@ -93,7 +104,15 @@ def _elementwise(call: Call, one: Value | None, other: Value | None, name: str) 
         each.layout is not None and is_contiguous(each.layout) for each in both
     ):
         layout = unknown_strides(layout.sizes)
-    return new_array(call, layout, dtype, both[0])
+    made = new_array(call, layout, dtype, both[0])
+    if name in _COMPARISONS:
+        return with_range(made, TRUTH)
+    return with_range(made, combined(name, left or one, right or other, dtype))
+
+
+def _is_wider_kind(left: TensorValue, right: TensorValue) -> bool:
+    """Check for whole numbers and a float64: the result is float64 for any ranks."""
+    return {"float64"} == {e.dtype for e in (left, right)} - _WIDTHS.keys()
 
 
 def _broadcast(one: Layout | None, other: Layout | None) -> Layout | None:
@@ -216,9 +235,9 @@ def flattened(call: Call) -> Value:
     if held is None or call.arguments.positional or call.arguments.keywords:
         return Unknown()
     if held.layout is None:
-        return new_array(call, None, held.dtype, held)
+        return of_same_memory(new_array(call, None, held.dtype, held), held)
     count = reduce(lambda total, size: total * size, held.layout.sizes, Size.of(1))
-    return new_array(call, contiguous([count]), held.dtype, held)
+    return of_same_memory(new_array(call, contiguous([count]), held.dtype, held), held)
 
 
 @function("numpy.concatenate", "numpy.stack", "numpy.hstack", "numpy.vstack", "numpy.column_stack")
@@ -229,6 +248,9 @@ def joined(call: Call) -> Value:
     parts = _arrays(data)
     if call.name.endswith(("numpy.stack", "vstack")) and data is not None:
         note_rows(call, data)
+    stacked = stack_of(data) if elements(data) is None else None
+    if stacked is not None and call.name == "numpy.stack" and given.number("axis") == 0:
+        return new_array(call, stacked.layout, stacked.dtype, stacked)
     others = {name for name, value in given.values.items() if name not in ("axis",)} - {_first(given.values)}
     if not parts or any(given.is_none(name) is not True for name in others):
         return Unknown()
@@ -341,6 +363,7 @@ def different(call: Call) -> Value:
 
 @function("numpy.random.choice", "numpy.random.permutation")
 @method("numpy.random.Generator", "choice", "permutation")
+@method(RANDOM_STATE, "choice", "permutation")
 def chosen(call: Call) -> Value:
     """Random numbers below a number; of an array, random elements."""
     given = arguments_of_numpy(call)
@@ -358,7 +381,23 @@ def chosen(call: Call) -> Value:
         return new_array(call, None if sizes is None else contiguous(sizes), held.dtype, held)
     if not _is_number(source):
         return Unknown()
-    return new_array(call, None if sizes is None else contiguous(sizes), "int64")
+    made = new_array(call, None if sizes is None else contiguous(sizes), "int64")
+    return with_range(made, drawn(TensorValue(), None, source).extremes if source is not None else None)
+
+
+@function("numpy.where")
+def where(call: Call) -> Value:
+    """Elements of one of two values each; dtype and sizes for numbers only."""
+    given = call.arguments
+    if len(given.positional) != 3 or given.keywords or given.open:
+        return Unknown()
+    condition, one, other = given.positional
+    held = as_array(condition)
+    if held is None or not (_is_number(one) and _is_number(other)):
+        return Unknown()
+    kinds = {type(value.value) if isinstance(value, Constant) else int for value in (one, other)}
+    dtype = "bool" if kinds == {bool} else "float64" if float in kinds else "int64"
+    return with_range(new_array(call, held.layout, dtype, held), either(one, other))
 
 
 @method(ARRAY, "argmax", "argmin")

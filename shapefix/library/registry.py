@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import TypeVar
 
 import libcst as cst
@@ -93,6 +93,21 @@ def wrap_method(kind: str, name: str) -> Callable[[Wrapper], Wrapper]:
         return wrapper
 
     return register
+
+
+def wrap_function(*names: str) -> Callable[[Wrapper], Wrapper]:
+    """Replace registered functions; the wrapper gets the replaced one as its second argument."""
+
+    def register(wrapper: Wrapper) -> Wrapper:
+        for name in names:
+            FUNCTIONS[name] = partial(_wrapped, wrapper, FUNCTIONS[name])
+        return wrapper
+
+    return register
+
+
+def _wrapped(wrapper: Wrapper, handler: Handler, call: Call) -> Value:
+    return wrapper(call, handler)
 
 
 def tensor_method(*names: str) -> Callable[[TensorHandler], TensorHandler]:

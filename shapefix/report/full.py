@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, Role, RunVerdict, Span, in_run_order
+from shapefix.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Failure,
+    Fix,
+    Role,
+    RunVerdict,
+    Severity,
+    Span,
+    in_run_order,
+)
 from shapefix.report.cells import wrapped
 from shapefix.report.essentials import MOST_LABELS, breadcrumb, essential_steps, in_words, short_place
 from shapefix.report.fixed_code import fixed_code
@@ -87,6 +97,8 @@ def _notes(
             yield f"{way} {found}", "code", ""
     if finding.unused:
         yield "unused code", "note", f"nothing in the project uses {_in_backticks(finding.unused)}"
+    if finding.reservation and finding.severity is Severity.INFO:
+        yield "not certain", "note", finding.reservation
     if finding.condition is not None and finding.error is None:
         yield "fails when", "note", finding.condition.text
     if finding.confirmation is not None:

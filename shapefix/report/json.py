@@ -58,6 +58,7 @@ def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
             for step in finding.evidence
         ],
         "condition": None if finding.condition is None else finding.condition.text,
+        "reservation": finding.reservation or None,
         "fix": _fix(finding.fix),
         **judged,
     }
@@ -97,6 +98,7 @@ def _without_code(
         "cause": None,
         "evidence": [],
         "condition": None,
+        "reservation": None,
         "fix": None,
     }
 

@@ -59,6 +59,7 @@ class Configuration:
     extend_exclude: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     unsafe_fixes: bool | None = None
+    preview: bool | None = None
     output_format: str | None = None
     cache_dir: str | None = None
     transformers_version: str | None = None
@@ -206,8 +207,8 @@ def parse_configuration(path: str, content: Any, table: str) -> Configuration:
                 settings[key.replace("-", "_")] = _strings(at, value)
             case "per-file-ignores":
                 settings["per_file_ignores"] = _strings_by_pattern(at, value)
-            case "unsafe-fixes":
-                settings["unsafe_fixes"] = _expect(at, value, bool, "true or false")
+            case "unsafe-fixes" | "preview":
+                settings[key.replace("-", "_")] = _expect(at, value, bool, "true or false")
             case "output-format":
                 settings["output_format"] = _expect(at, value, str, "a string")
             case "cache-dir":
@@ -223,7 +224,7 @@ def parse_configuration(path: str, content: Any, table: str) -> Configuration:
 
 _KEYS = (
     "select", "ignore", "extend-select", "exclude", "extend-exclude", "per-file-ignores", "unsafe-fixes",
-    "output-format", "cache-dir", "transformers-version",
+    "preview", "output-format", "cache-dir", "transformers-version",
 )  # fmt: skip
 
 

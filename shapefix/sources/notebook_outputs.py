@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from shapefix.sources.notebooks import code_cells, python_cell, typed_text
+from shapefix.sources.notebooks import code_cells, execution_count, python_cell, typed_text
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,12 @@ def run_cells(data: bytes) -> tuple[RunCell, ...]:
 
 
 def _run_cell(number: int, cell: dict[str, Any]) -> RunCell:
-    count = cell.get("execution_count", cell.get("prompt_number"))
     outputs = cell.get("outputs")
     found = [each for each in outputs if isinstance(each, dict)] if isinstance(outputs, list) else []
     text = typed_text(cell)
     return RunCell(
         number,
-        count if isinstance(count, int) else None,
+        execution_count(cell),
         text,
         python_cell(number, text).text,
         tuple(_errors(found)),

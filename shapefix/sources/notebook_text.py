@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from shapefix.sources.json_spans import cell_sources
 from shapefix.sources.notebooks import Cell, cells
+from shapefix.sources.run_order import in_run_order
 from shapefix.sources.text import SourceText, Unreadable, rows_of
 
 
@@ -101,7 +102,7 @@ class NotebookText(SourceText):
 
 def read_notebook(path: str, data: bytes) -> NotebookText:
     """Read the Python cells of a notebook as one text. Raises Unreadable."""
-    found = cells(data)
+    found = in_run_order(cells(data))
     marker = "# %% cell"
     while any(row.startswith(marker) for cell in found for row in rows_of(cell.text)):
         marker += "_"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shapefix.sources.text import Unreadable, rows_of
@@ -27,17 +27,21 @@ class SkippedLines:
 class Cell:
     """A code cell: its number among all cells, from 1, and its text as Python.
 
-    Rows and columns are those of the notebook.
+    Rows and columns are those of the notebook. count is the execution count, None for a cell without a run.
     """
 
     number: int
     text: str
     skipped_lines: tuple[SkippedLines, ...] = ()
+    count: int | None = None
 
 
 def cells(data: bytes) -> tuple[Cell, ...]:
     """Parse the Python cells of a notebook. Raises Unreadable."""
-    return tuple(python_cell(number, typed_text(cell)) for number, cell in code_cells(data))
+    return tuple(
+        replace(python_cell(number, typed_text(cell)), count=execution_count(cell))
+        for number, cell in code_cells(data)
+    )
 
 
 def code_cells(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -81,6 +85,12 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def execution_count(cell: dict[str, Any]) -> int | None:
+    """Return the execution count of a cell, None for a cell without a run."""
+    count = cell.get("execution_count", cell.get("prompt_number"))
+    return count if isinstance(count, int) else None
+
+
 def typed_text(cell: dict[str, Any]) -> str:
     """Return the source of a cell as its author typed it."""
     source = cell.get("source", cell.get("input", ""))
@@ -98,6 +108,7 @@ _HARMLESS = (
 
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
 _LINE_MAGIC = re.compile(r"(\s*)%(\w+)((?:\s+-\w+(?:\s+\d+)?)*\s*)(.*)", re.DOTALL)
+_RUN_FILE = re.compile(r"[\"']?([\w./-]+\.py)[\"']?")
 _SHELL = re.compile(r"\s*(?:!|(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show)\b)")
 _ASSIGNED = re.compile(r"(\s*[^=!%'\"#()]+=\s*)[!%](?=[\w/.])")
 _HELP = re.compile(r"\s*(?:\?{1,2}\s*[\w.*%]+|[\w.*%]+\?{1,2})\s*(?:#.*)?\Z")
@@ -148,6 +159,13 @@ def _replaced(row: str) -> tuple[str, bool] | None:
     indent = bare[: len(bare) - len(bare.lstrip())]
     magic = _LINE_MAGIC.match(bare)
     if magic is not None:
+        if (
+            magic[2] == "run"
+            and (file := _RUN_FILE.fullmatch(magic[4].strip()))
+            and not magic[3].strip(" -i")
+        ):
+            # As IPython runs it: a script, whose names are those of the notebook afterwards.
+            return f'{indent}exec(open("{file[1]}").read())', True
         if magic[2] in _AROUND_CODE and magic[4]:
             # As wide as what was there, so that columns stay what they are.
             return f"{indent}{'if 1':<{len(magic[2]) + len(magic[3])}}:{magic[4]}", True

@@ -83,6 +83,10 @@ class NotDivisible(ShapeError):
         self.what = what
 
 
+class OneValuePerChannel(ShapeError):
+    """Statistics of a single value for each channel: a batch norm in training mode, or an instance norm."""
+
+
 class WrongParts(ShapeError):
     """Split of dimension dim into parts with a sum other than its size `whole`."""
 

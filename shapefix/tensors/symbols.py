@@ -201,6 +201,16 @@ class BatchSize(Symbol):
         self.loader = loader
 
 
+class BatchCount(Symbol):
+    """Number of batches of a DataLoader, `len(loader)`; loader is the place of its creation."""
+
+    __slots__ = ("loader",)
+
+    def __init__(self, name: str, loader: object) -> None:
+        super().__init__(name, 0)
+        self.loader = loader
+
+
 class CommandLineOption(Symbol):
     """Number set on the command line, `default` if it is omitted.
 

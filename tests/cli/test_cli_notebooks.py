@@ -109,3 +109,110 @@ def test_shapes_are_those_of_a_cell(project: Project) -> None:
     lines = shapefix("shapes", "train.ipynb").out.splitlines()
     assert lines[0] == "Net.forward (train.ipynb:cell 3:6), called at train.ipynb:cell 4:2"
     assert lines[1].split() == ["6", "|", "def", "forward(self,", "x):", "x", "f32[2,", "12]"]
+
+
+SETUP = """\
+import torch
+from torch import nn
+
+projection = nn.Linear(271, width)
+
+
+def go(x):
+    return projection(x)
+
+
+if __name__ == "__main__":
+    data = torch.zeros(8, 4000)
+"""
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "exec(open('setup.py').read())",
+        'exec(open("./setup.py").read(), globals())',
+        "exec(compile(open('setup.py').read(), 'setup.py', 'exec'))",
+        "from pathlib import Path\nexec(Path('setup.py').read_text())",
+        "%run -i setup.py",
+        "if True:\n    %run setup.py",
+    ],
+)
+def test_an_executed_file_shares_the_names_of_the_notebook(project: Project, row: str) -> None:
+    cells = ("import torch\nwidth = 256", row, "go(data)")
+    notebook(project(setup=SETUP) / "train.ipynb", *cells)
+    (line,) = shapefix("check", "--output-format", "concise").out.splitlines()
+    assert line.startswith("setup.py:8:12: SF501 `projection` expects 271 features but gets 4000")
+    (finding,) = json.loads(shapefix("check", "--output-format", "json").out)
+    calls = [
+        (each.get("cell"), each["location"]["row"]) for each in finding["evidence"] if each["role"] == "call"
+    ]
+    assert calls == [(4, 1)]
+    if "%" not in row:
+        with pytest.raises(RuntimeError, match=r"\(8x4000 and 271x256\)"):
+            exec("\n".join(cells), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "exec(open('other.py').read())",
+        "exec(text)",
+        "exec(open('../setup.py').read())",
+        "%run setup.py --fast",
+    ],
+)
+def test_other_executed_code_is_unknown(project: Project, row: str) -> None:
+    notebook(project(setup=SETUP) / "train.ipynb", "import torch\nwidth = 256\ntext = '1'", row, "go(data)")
+    assert shapefix("check").out == "All checks passed.\n"
+
+
+def test_a_file_that_executes_itself_is_run_once(project: Project) -> None:
+    folder = project(setup=SETUP + "exec(open('setup.py').read())\n")
+    notebook(folder / "train.ipynb", "import torch\nwidth = 256", "%run setup.py", "go(data)")
+    assert len(shapefix("check", "--output-format", "concise").out.splitlines()) == 1
+
+
+DATABRICKS = """\
+# Databricks notebook source
+# MAGIC %md
+# MAGIC # Training
+
+# COMMAND ----------
+
+# MAGIC %pip install torch
+import torch
+
+# COMMAND ----------
+
+path = dbutils.widgets.get("path")
+x = torch.randn(8, 3, 12).transpose(0, 1)
+
+# COMMAND ----------
+
+display(x.view(-1))
+"""
+
+
+def test_a_databricks_source_is_one_program(project: Project) -> None:
+    project(train=DATABRICKS)
+    (line,) = shapefix("check", "--output-format", "concise").out.splitlines()
+    assert line.startswith("train.py:17:9: SF101 [*] `x.view(-1)` fails")
+
+
+COLAB = (
+    "!pip install -q transformers\n%cd /content\nfrom google.colab import drive, files\n"
+    "drive.mount('/content/drive')\nuploaded = files.upload()",
+    "%%capture\nimport torch, os\nos.environ['KAGGLE'] = '1'\nbase = '/kaggle/input/digits'",
+    "%%writefile model.py\nclass Net(",
+    "device = torch.device('cuda' if torch.cuda.is_available() else 'cpu') #@param\n" + VIEW,
+    "files.download('model.pt')",
+)
+
+
+def test_idioms_of_colab_and_kaggle_are_known(project: Project) -> None:
+    notebook(project() / "train.ipynb", *COLAB)
+    ran = shapefix("check", "--output-format", "concise")
+    (line,) = ran.out.splitlines()
+    assert line.startswith("train.ipynb:cell 5:3:5: SF101 [*] `x.view(-1)` fails")
+    assert "cannot be parsed" not in ran.err

@@ -187,3 +187,29 @@ def test_a_class_that_derives_from_a_dataset_of_datasets_is_not_followed_for_eve
             reveal(x)
         """
     assert layouts(source) == ["?"]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "len(data)",
+        "len(first)",
+        "len(second)",
+        "len(Subset(data, range(7)))",
+        "len(data + data)",
+        "len(ConcatDataset([data, second]))",
+        "len(DataLoader(data, 8))",
+        "len(DataLoader(data, batch_size=8, drop_last=True))",
+        "len(DataLoader(second, batch_size=10))",
+        "len(DataLoader(Subset(data, [1, 2, 3])))",
+    ],
+)
+def test_numbers_of_samples_and_batches(number: str) -> None:
+    agree(
+        f"""
+        from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset, random_split
+        data = TensorDataset(torch.randn(50, 2), torch.randn(50))
+        first, second = random_split(data, [int(0.8 * len(data)), 10])
+        reveal(torch.zeros({number}))
+        """
+    )

@@ -110,7 +110,7 @@ def test_nothing_else_is_a_dataset(check: Check, program: str) -> None:
 
 def test_methods_of_datasets_alone() -> None:
     """The methods that make a value a dataset exist in `datasets`, and not in the other tables people map."""
-    import pandas  # type: ignore[import-untyped]
+    import pandas
     import torch
 
     found = [name for name in (*vars(Dataset), *vars(DatasetDict)) if TorchLibrary().object_with(name)]

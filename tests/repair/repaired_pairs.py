@@ -75,7 +75,7 @@ def repaired(texts: Texts, unsafe: bool = False) -> Repaired:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts.modules.get(name, texts.main), encoding="utf-8", newline="")
         options = CheckOptions(
-            select=("ALL",), isolated=True, use_cache=False, jobs=1, unsafe_fixes=unsafe
+            select=("ALL",), isolated=True, use_cache=False, jobs=1, unsafe_fixes=unsafe, preview=True
         )  # fmt: skip
         session = CheckSession((folder,), Settings(options)).run()
         assert not session.failures(), session.failures()

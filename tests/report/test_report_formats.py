@@ -93,6 +93,7 @@ def test_json_is_ruffs_list_of_objects_with_evidence_and_condition() -> None:
             },
         ],
         "condition": "the batch holds more than one sequence",
+        "reservation": None,
         "fix": {
             "applicability": "safe",
             "message": "use `.reshape`",

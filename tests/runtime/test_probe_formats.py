@@ -119,7 +119,7 @@ def test_findings_are_those_of_check(tmp_path: Path) -> None:
     assert (finding["code"], finding["location"]) == ("SF501", {"row": 6, "column": 29})
     assert list(finding) == [
         "code", "name", "message", "severity", "filename", "location", "end_location", "error",
-        "cause", "evidence", "condition", "fix",
+        "cause", "evidence", "condition", "reservation", "fix",
     ]  # fmt: skip
     (raised,) = seen["exceptions"]
     assert (raised["left"], raised["type"], raised["ended_the_script"]) == ("module", "RuntimeError", True)

@@ -12,8 +12,9 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import after, of_kind, receiver_code
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role, Span
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import Backward, OptimizerStepped, TrainingEvent
 from shapefix.interpreter.modules import Module, Place, dotted_name
@@ -24,6 +25,7 @@ _ERROR = ExpectedError(
     "RuntimeError", "element 0 of tensors does not require grad and does not have a grad_fn"
 )
 _FARTHEST = 200
+_SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _CREATING = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
 _COPYING = frozenset({"tensor", "as_tensor", "from_numpy", "new_tensor", "asarray", "FloatTensor"})
 _DETACHING = frozenset({"detach", "detach_", "data"})
@@ -153,13 +155,35 @@ def _fix(cut: GraphCut) -> Fix:
     if cut.kind is CutKind.FROZEN:
         return Fix(Applicability.DISPLAY, "leave the trained parameters unfrozen", ())
     if cut.kind is CutKind.UNRECORDED:
-        return Fix(Applicability.DISPLAY, "compute it while torch records gradients", ())
+        return rewrites.unsafe_or_advice("compute it while torch records gradients", _recording(cut))
     if last in _DETACHING:
         return rewrites.unsafe_or_advice("keep the graph: do not detach", _without_detach(cut.place))
     if last in _COPYING:
         message = "keep the tensor instead of a copy of its values"
         return rewrites.unsafe_or_advice(message, _without_copy(cut))
     return Fix(Applicability.DISPLAY, f"compute the loss from the values before `{_code(cut)}`", ())
+
+
+def _recording(cut: GraphCut) -> Edit | None:
+    """Return the edit to enter `torch.enable_grad()`, or to remove the decorator of the function around."""
+    if cut.switch is None:
+        return _without_decorator(cut.place)
+    node, module = cut.switch.node, cut.switch.module
+    if not isinstance(node, cst.Call) or node.args or dotted_name(node.func) not in _SWITCHES:
+        return None
+    is_entered = any(isinstance(each, cst.WithItem) for each in enclosing(module, node)[-3:])
+    return Edit(module.span(node), "torch.enable_grad()") if is_entered else None
+
+
+def _without_decorator(place: Place) -> Edit | None:
+    """Return the edit to remove `@torch.no_grad()` from the function around a place."""
+    around = [each for each in enclosing(place.module, place.node) if isinstance(each, cst.FunctionDef)]
+    for decorator in around[-1].decorators if around else ():
+        made = decorator.decorator
+        if isinstance(made, cst.Call) and not made.args and dotted_name(made.func) in _SWITCHES:
+            span = place.module.span(decorator)
+            return Edit(Span(span.path, span.row, 1, span.row + 1, 1), "")
+    return None
 
 
 def _without_detach(place: Place) -> Edit | None:

@@ -57,6 +57,20 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
             f"the dictionary of `{name}` has no key `loss`",
             ExpectedError("MisconfigurationException", "the 'loss' key needs to be present"),
         )
+    if event.fault is StepFault.UNRETURNED:
+        return f"`{name}` returns no optimizer: Lightning runs without one, and no weight is trained", None
+    if event.fault is StepFault.IDLE:
+        return "manual optimization without `manual_backward` and `step`: no weight is trained", None
+    if event.fault is StepFault.LOGGED:
+        return (
+            f"`self.log` is not available in `{name}`",
+            ExpectedError("MisconfigurationException", f"You can't `self.log()` inside `{name}`"),
+        )
+    if event.fault is StepFault.MONITOR:
+        return (
+            f"`{name}` returns ReduceLROnPlateau without the key `monitor`",
+            ExpectedError("MisconfigurationException", "must include a monitor when a `ReduceLROnPlateau`"),
+        )
     return f"`{name}` returns no loss: Lightning skips the step, and no weight is trained", None
 
 
@@ -72,23 +86,19 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
                 Edit(first.end().to(last.end()), ""),
             )
             yield Fix(Applicability.UNSAFE, "rename the hook, and drop its parameter", edits)
+    elif event.fault is StepFault.UNRETURNED:
+        yield from _returning(event, "optim", "optimizer")
     elif event.fault is StepFault.NOTHING:
-        last_line = method.body.body[-1]
-        names = [
-            target.target.value
-            for each in method.body.body
-            if isinstance(each, cst.SimpleStatementLine)
-            for small in each.body
-            if isinstance(small, cst.Assign)
-            for target in small.targets
-            if isinstance(target.target, cst.Name) and "loss" in target.target.value.lower()
-        ]
-        name = "loss" if "loss" in names else names[-1] if names else ""
-        if name and isinstance(last_line, cst.SimpleStatementLine):
-            span = module.span(last_line)
-            end = rewrites.end_of_line(module.text.split("\n"), span)
-            indent = " " * (span.column - 1)
-            yield Fix(Applicability.UNSAFE, f"return `{name}`", (Edit(end, f"\n{indent}return {name}"),))
+        yield from _returning(event, "loss", "loss")
+    elif event.fault is StepFault.LOGGED:
+        advice = "log in `on_train_epoch_end` or `on_validation_epoch_end`"
+        yield Fix(Applicability.DISPLAY, advice, ())
+    elif event.fault is StepFault.IDLE:
+        advice = "drop `self.automatic_optimization = False`, or call `manual_backward` and `step`"
+        yield Fix(Applicability.DISPLAY, advice, ())
+    elif event.fault is StepFault.MONITOR:
+        advice = '"lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"}'
+        yield Fix(Applicability.DISPLAY, advice, ())
     elif event.fault is StepFault.MANUAL:
         init = event.owner.fields.get("__init__")
         node = getattr(init, "node", None)
@@ -97,3 +107,24 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
         for call in islice(calls, 1):
             edit = rewrites.after_statement(Place(module, call), "self.automatic_optimization = False")
         yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
+
+
+def _returning(event: LightningStepFound, part: str, usual: str) -> Iterator[Fix]:
+    """Return the assigned variable with a part in its name at the end of a method."""
+    method, module = event.method, event.place.module
+    last_line = method.body.body[-1]
+    names = [
+        target.target.value
+        for each in method.body.body
+        if isinstance(each, cst.SimpleStatementLine)
+        for small in each.body
+        if isinstance(small, cst.Assign)
+        for target in small.targets
+        if isinstance(target.target, cst.Name) and part in target.target.value.lower()
+    ]
+    name = usual if usual in names else names[-1] if names else ""
+    if name and isinstance(last_line, cst.SimpleStatementLine):
+        span = module.span(last_line)
+        end = rewrites.end_of_line(module.text.split("\n"), span)
+        indent = " " * (span.column - 1)
+        yield Fix(Applicability.UNSAFE, f"return `{name}`", (Edit(end, f"\n{indent}return {name}"),))

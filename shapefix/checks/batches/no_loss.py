@@ -9,7 +9,8 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
 from shapefix.domains.batches import Collated
-from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.containers import DictValue, elements
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Value
 
 LABELS = "labels"
@@ -26,9 +27,16 @@ _OTHERS = (
 """Parameters of forward with a loss of their own."""
 
 
+_MISSING = ExpectedError("ValueError", "The model did not return a loss from the inputs")
+_NOT_SCALAR = ExpectedError("RuntimeError", "grad can be implicitly created only for scalar outputs")
+
+
 @rule("SF411", on=Collated)
 def no_loss(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     forward, batch = event.forward, event.batch
+    if event.returned is not None:
+        yield from _without_loss(event, event.returned, rule)
+        return
     if forward is None or not isinstance(batch, DictValue) or not set(_OTHERS).isdisjoint(forward.named):
         return
     model, has_labels = forward.name.removesuffix(".forward"), _is_given(batch.fields.get(LABELS))
@@ -48,8 +56,39 @@ def no_loss(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diag
         event.place.span,
         reason,
         evidence=[*call_trace(event), Evidence(event.place.span, reason)],
-        error=ExpectedError("ValueError", "The model did not return a loss from the inputs"),
+        error=_MISSING,
         fixes=[Fix(Applicability.DISPLAY, advice, ())],
+    )
+
+
+def _without_loss(event: Collated, returned: Value, rule: Rule) -> Iterator[Diagnostic]:
+    """Report a model of the project with a dictionary without a loss, or scores, as its result."""
+    first = elements(returned)
+    scores = first[0] if first else returned
+    error, what = _MISSING, ""
+    if isinstance(returned, DictValue):
+        names = [f"`{key}`" for key in returned.fields]
+        if returned.closed and "loss" not in returned.fields and names and not returned.absent:
+            what = f"a dictionary of {', '.join(names)}"
+    elif isinstance(scores, TensorValue) and scores.layout is not None and scores.certain:
+        # The trainer takes the first item of a tensor, too.
+        rank = scores.layout.rank - (scores is returned)
+        if rank > 0:
+            error, what = _NOT_SCALAR, f"a tensor of {scores.layout.rank} dimensions"
+    if not what:
+        return
+    yield rule.diagnostic(
+        event.place.span,
+        f"the model returns {what}, and no loss",
+        evidence=[*call_trace(event), Evidence(event.place.span, "the trainer takes the loss of the model")],
+        error=error,
+        fixes=[
+            Fix(
+                Applicability.DISPLAY,
+                'compute the loss in `forward`, and return it first, or as "loss"',
+                (),
+            )
+        ],
     )
 
 

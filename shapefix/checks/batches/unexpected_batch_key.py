@@ -8,6 +8,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import key_repairs
 from shapefix.checks.support.batch_keys import (
+    caller_text,
     definition,
     forward_text,
     keys_in_code,
@@ -16,7 +17,7 @@ from shapefix.checks.support.batch_keys import (
 )
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.near_keys import near
-from shapefix.checks.support.wording import abbreviate, listed
+from shapefix.checks.support.wording import listed
 from shapefix.diagnostics import Diagnostic, ExpectedError
 from shapefix.domains.batches import ModelCalled
 
@@ -37,7 +38,7 @@ def unexpected_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) 
     hint = f" (did you mean {' and '.join(taken)}?)" if taken else ""
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` passes {listed(keys)}{hint} to {forward_text(event, module)}",
+        f"`{caller_text(event)}` passes {listed(keys)}{hint} to {forward_text(event, module)}",
         error=ExpectedError("TypeError", "got an unexpected keyword argument"),
         evidence=[*call_trace(event), *origins(event, keys), *definition(event)],
         fixes=key_repairs.left_out(event, keys) if from_batch and not taken else (),

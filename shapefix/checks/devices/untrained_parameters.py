@@ -12,6 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.optimized import are_all_known, has_weights
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.gradients import depends_on
@@ -42,8 +43,37 @@ def untrained_parameters(event: ForwardCalled, context: CheckContext, rule: Rule
         return
     if event.module in given:
         yield _too_late(event, missing[0], built, rule)
+    elif (late := _late_layer(event, missing, steps[0], built, loop, context)) is not None:
+        yield _replaced(event, late, steps[0], built, rule)
     elif given.isdisjoint(event.modules) and _is_learned_from(event, loop, context):
         yield _never_given(event, missing[0], steps[0], built, rule)
+
+
+def _late_layer(
+    event: ForwardCalled,
+    missing: list[Value],
+    step: OptimizerStepped,
+    built: list[OptimizerCreated],
+    loop: Loop,
+    context: CheckContext,
+) -> LibraryObject | None:
+    """Return a layer created by the same function, after the only optimizer; it has uncalled layers only."""
+    made = next((each for each in built if each.optimizer is step.optimizer), None)
+    if made is None or len(built) != 1 or not made.modules:
+        return None
+    calls = within(loop, context, ForwardCalled)
+    if not all(made.modules.isdisjoint(each.modules | each.called) for each in calls):
+        return None
+    if not any(is_certain(each, loop) for each in within(loop, context, Backward)):
+        return None
+    function = enclosing_function(made.place)
+    for layer in missing:
+        place = layer.place if isinstance(layer, LibraryObject) else None
+        if place is None or place.module is not made.place.module:
+            continue
+        if enclosing_function(place) is function and place.span.row > made.place.span.row:
+            return layer if isinstance(layer, LibraryObject) else None
+    return None
 
 
 def _row(layer: Value) -> tuple[str, int]:
@@ -87,6 +117,28 @@ def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated],
         evidence=[
             *call_trace(event),
             Evidence(last.place.span, "optimizer created here, with the current parameters"),
+            Evidence(layer.place.span, "this layer is created later"),
+            Evidence(event.place.span, "used in training here"),
+        ],
+    )
+
+
+def _replaced(
+    event: ForwardCalled,
+    layer: LibraryObject,
+    step: OptimizerStepped,
+    built: list[OptimizerCreated],
+    rule: Rule,
+) -> Diagnostic:
+    assert layer.place is not None
+    made = next(each for each in built if each.optimizer is step.optimizer)
+    return rule.diagnostic(
+        layer.place.span,
+        f"`{abbreviate(layer.place.code)}` is created after the optimizer of the layer that it replaces: "
+        "it is never trained",
+        evidence=[
+            *call_trace(event),
+            Evidence(made.place.span, "the optimizer gets the parameters of a layer out of use"),
             Evidence(layer.place.span, "this layer is created later"),
             Evidence(event.place.span, "used in training here"),
         ],

@@ -25,6 +25,7 @@ _LAYERS = {
         ("GRU", "input"),
         ("RNN", "input"),
         ("TransformerEncoderLayer", "src"),
+        ("TransformerEncoder", "src"),
         ("MultiheadAttention", "query"),
     )
 }
@@ -36,6 +37,9 @@ _MOST_STEPS = 60
 def batch_as_time(event: OperationCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     name = _LAYERS.get(event.function)
     layer = event.receiver
+    if isinstance(layer, LibraryObject) and layer.kind == "torch.nn.TransformerEncoder":
+        # The encoder has copies of the layer that it is given.
+        layer = layer.fields.get("encoder_layer")
     if name is None or not isinstance(layer, LibraryObject) or layer.place is None:
         return
     first = layer.fields.get("batch_first", layer.fields.get("_batch_first"))
@@ -45,7 +49,7 @@ def batch_as_time(event: OperationCalled, context: CheckContext, rule: Rule) -> 
     collated = _collated(given)
     if collated is None:
         return
-    kind = event.function.split(".")[-2]
+    kind = layer.kind.rpartition(".")[2]
     code = abbreviate(event.place.code)
     is_stateful = len(event.positional) > 1 and kind != "MultiheadAttention"
     yield rule.diagnostic(

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
 from shapefix.checks.support.loss_calls import is_by_class
 from shapefix.checks.support.operands import is_unlikely, named
-from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError
+from shapefix.diagnostics import Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, LibraryObject
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
+
+_IGNORED = -100
+"""Default of `ignore_index`."""
+_BINARY = 2
+_WHITE = 255
+"""Largest number of a mask with 8 bits."""
+_MANY = 1000
+"""Larger ids are more likely wrong than the number of classes."""
+_LAST_LAYERS = {"torch.nn.Linear": "out_features", "torch.nn.Conv2d": "out_channels"}
 
 
 @rule("SF517", on=OpRejected)
@@ -44,4 +58,48 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
             Evidence(event.place.span, f"class {outside} of {classes} is looked up"),
         ],
         condition=Condition(f"a class id is {outside}") if is_drawn else None,
+        fixes=_fixes(event, error, target, scores),
     )
+
+
+def _fixes(
+    event: OpRejected, error: IndexOutOfRange, target: TensorValue, scores: TensorValue | None
+) -> Iterator[Fix]:
+    """Yield the fix to count classes from 0, to take 255 for class 1, or to score more classes."""
+    known, classes = target.extremes, error.size.value
+    least, most = (None, None) if known is None else (known.least.value, known.most.value)
+    ignored = event.settings.get("ignore_index")
+    is_plain = ignored is None or (isinstance(ignored, Constant) and ignored.value == _IGNORED)
+    if classes is None or least is None or most is None or scores is None or not is_plain:
+        return
+    if least == 1 and most == classes:
+        edit = _target(event, "{} - 1")
+        yield rewrites.unsafe_or_advice("count the classes from 0: subtract 1", edit)
+    elif classes == _BINARY and most == _WHITE:
+        edit = _target(event, "({} > 0).long()")
+        yield rewrites.unsafe_or_advice("make one class of all numbers above 0", edit)
+    elif least >= 0 and most < _MANY:
+        change = f"score {most + 1} classes"
+        edit = _setting(event, scores, most + 1)
+        yield rewrites.unsafe_or_advice(f"{change}: the largest class id is {most}", edit)
+
+
+def _target(event: OpRejected, template: str) -> Edit | None:
+    """Return the edit of the target of a loss, a name, attribute, item or call."""
+    node, module = event.place.node, event.place.module
+    given = rewrites.argument(node, 1, "target") if isinstance(node, cst.Call) else None
+    if given is None or not isinstance(given.value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)):
+        return None
+    return Edit(module.span(given.value), template.format(module.code(given.value)))
+
+
+def _setting(event: OpRejected, scores: TensorValue, number: int) -> Edit | None:
+    """Return the edit of the number of outputs of the layer computing the scores, if the code states it."""
+    layer = scores.origin.producer if scores.origin is not None else None
+    if not isinstance(layer, LibraryObject) or layer.place is None or layer.kind not in _LAST_LAYERS:
+        return None
+    node, module = layer.place.node, layer.place.module
+    given = rewrites.argument(node, 1, _LAST_LAYERS[layer.kind]) if isinstance(node, cst.Call) else None
+    if given is None or not isinstance(given.value, cst.Integer) or module is not event.place.module:
+        return None
+    return Edit(module.span(given.value), str(number))

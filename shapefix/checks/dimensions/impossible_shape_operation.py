@@ -29,6 +29,7 @@ from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import (
     IndexOutOfRange,
     NoSuchDimension,
+    OneValuePerChannel,
     ShapeError,
     SizeMismatch,
     TooManyIndices,
@@ -236,7 +237,7 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
 
 def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     refused, batch = event.refused, event.batch
-    if is_unlikely(refused):
+    if is_unlikely(refused) or isinstance(refused.error, OneValuePerChannel):
         return
     full = context.text(batch.full)
     loader = batch.loader if isinstance(batch.loader, Place) else None
@@ -277,11 +278,7 @@ def _frozen(refused: OpRejected, batch: BatchSize, context: CheckContext) -> Ite
 
 def _for_all_batches(event: OpRejectedForLastBatch, loader: Place | None) -> Iterator[Fix]:
     yield from _batch_size_of_tensor(event)
-    if loader is not None and isinstance(loader.node, cst.Call):
-        given = rewrites.argument(loader.node, 8, "drop_last")
-        if given is None and not any(each.star for each in loader.node.args):
-            edit = rewrites.appended(loader.module, loader.node, "drop_last=True")
-            yield Fix(Applicability.UNSAFE, "drop a smaller last batch: `drop_last=True`", (edit,))
+    yield from rewrites.without_short_batch(loader)
 
 
 def _batch_size_of_tensor(event: OpRejectedForLastBatch) -> Iterator[Fix]:

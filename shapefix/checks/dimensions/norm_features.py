@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -15,12 +16,23 @@ from shapefix.checks.support.layer_settings import NORMS, called, counted, renam
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import torch_error
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
+from shapefix.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Edit,
+    Evidence,
+    ExpectedError,
+    Fix,
+    Moment,
+    Role,
+)
+from shapefix.domains.batches import OpRejectedForLastBatch
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OperationCalled, OpRejected
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
-from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
+from shapefix.tensors.errors import NotDivisible, OneValuePerChannel, SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout
 
 _FUNCTIONS = frozenset(
@@ -36,11 +48,24 @@ _THERE_AND_BACK = {
 """By rank: methods that move the last dimension to the second place, and back."""
 
 
-@rule("SF511", on=OpRejected, reads=(OperationCalled,))
-def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+_ONE_VALUE = ExpectedError("ValueError", "Expected more than 1 value per channel when training")
+
+
+@rule("SF511", on=(OpRejected, OpRejectedForLastBatch), reads=(OperationCalled,))
+def norm_features(
+    event: OpRejected | OpRejectedForLastBatch, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if isinstance(event, OpRejectedForLastBatch):
+        yield from _last_sample(event, context, rule)
+        return
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return
-    if is_unlikely(event) or neighbor(event) is not None:
+    if is_unlikely(event):
+        return
+    if isinstance(event.error, OneValuePerChannel):
+        yield from _one_value(event, context, rule)
+        return
+    if neighbor(event) is not None:
         return
     message = _message(event, context)
     if message is None:
@@ -51,6 +76,47 @@ def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
         error=torch_error(event, context),
         evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error), Role.FAILURE)],
         fixes=_fixes(event, context),
+    )
+
+
+def _one_value(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    subject, operand = named(event, 0), shown(event.operands[0], context)
+    yield rule.diagnostic(
+        event.place.span,
+        f"{_called_norm(event)} in training mode needs more than 1 value per channel, but {subject} is "
+        f"{operand}",
+        error=_ONE_VALUE,
+        evidence=[
+            *layer_trace(event, context),
+            Evidence(event.place.span, "no variance of a single value", Role.FAILURE),
+        ],
+        fixes=[Fix(Applicability.DISPLAY, "call `.eval()` to predict, or train on 2 samples", ())],
+    )
+
+
+def _called_norm(event: OpRejected) -> str:
+    """Return the code of a layer, or of a function."""
+    return f"`{called(event)}`" if event.layer is not None else "batch norm"
+
+
+def _last_sample(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    """Report a batch norm with a last batch of a single sample."""
+    refused, batch = event.refused, event.batch
+    if not isinstance(refused.error, OneValuePerChannel) or is_unlikely(refused) or batch.length is None:
+        return
+    count, full = context.text(batch.length), context.text(batch.full)
+    loader = batch.loader if isinstance(batch.loader, Place) else None
+    left = f"{count} samples in batches of {full} leave 1 for the last one"
+    yield rule.diagnostic(
+        event.place.span,
+        f"{_called_norm(refused)} in training mode needs more than 1 value per channel: {left}",
+        error=replace(_ONE_VALUE, moment=Moment.LAST_BATCH),
+        evidence=[
+            *layer_trace(refused, context),
+            *([Evidence(loader.span, left)] if loader is not None else []),
+            Evidence(event.place.span, "no variance of a single value", Role.FAILURE),
+        ],
+        fixes=rewrites.without_short_batch(loader),
     )
 
 

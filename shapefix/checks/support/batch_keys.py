@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.support import key_repairs
 from shapefix.checks.support.rewrites import line_of
-from shapefix.checks.support.wording import listed
+from shapefix.checks.support.wording import abbreviate, listed
 from shapefix.diagnostics import Evidence
 from shapefix.domains.batches import ModelCalled
 from shapefix.interpreter.modules import Module
@@ -20,7 +20,7 @@ def unexpected_keys(event: ModelCalled) -> list[str]:
     Keywords in the code of the call count only if the call certainly happens.
     """
     forward = event.signature
-    if forward.raises is not True or event.trainer:
+    if forward.raises is not True:
         return []
     keys = [key for key in event.keywords if key in event.certain and key not in forward.named]
     stated = keys_in_code(event)
@@ -28,10 +28,17 @@ def unexpected_keys(event: ModelCalled) -> list[str]:
 
 
 def keys_in_code(event: ModelCalled) -> frozenset[str]:
-    """Return the keywords in the code of the call."""
+    """Return the keywords in the code of the call; a trainer calls the model in its own code."""
+    if event.trainer:
+        return frozenset()
     node = event.place.node
     given = node.args if isinstance(node, cst.Call) else ()
     return frozenset(argument.keyword.value for argument in given if argument.keyword is not None)
+
+
+def caller_text(event: ModelCalled) -> str:
+    """Return the code of the call, or the name of the trainer."""
+    return abbreviate(event.place.code) if not event.trainer else event.trainer.rpartition(".")[2]
 
 
 def forward_text(event: ModelCalled, module: Module) -> str:

@@ -33,7 +33,7 @@ def left_out(event: ModelCalled, keys: Sequence[str]) -> list[Fix]:
         edit = _removed_too(event.place.module, removal, keys) if unread else None
         if edit is not None:
             return [Fix(Applicability.SAFE, f"also remove {names} from the dataset", (edit,))]
-    edit = _filtered(event, keys)
+    edit = None if event.trainer else _filtered(event, keys)
     return [Fix(Applicability.SAFE, f"do not pass {names}", (edit,))] if edit is not None else []
 
 

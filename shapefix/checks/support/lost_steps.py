@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 import libcst as cst
 
@@ -20,7 +22,10 @@ from shapefix.domains.training import (
     TrainingEvent,
 )
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import dotted_name, nodes
+from shapefix.interpreter.modules import Module, dotted_name, nodes
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import LibraryObject, Unknown
+from shapefix.tensors.ops import Op
 
 
 def step_before_clipping(event: GradientsClipped, context: CheckContext) -> OptimizerStepped | None:
@@ -75,6 +80,52 @@ def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[Optimize
     return steps[0], first
 
 
+def summed_window(
+    event: OptimizerStepped, context: CheckContext
+) -> tuple[Backward, cst.BaseExpression] | None:
+    """Return the backward of means and its number in the gradients of a step, if their size matters.
+
+    The step is under `if (i + 1) % n == 0`, and follows the size of its gradients: SGD, or clipped gradients.
+    """
+    if not event.loops or event.closure or event.scaler is not None:
+        return None
+    loop = event.loops[-1].loop
+    test, module = _counting_test(event, loop), event.place.module
+    computed, steps = within(loop, context, Backward), within(loop, context, OptimizerStepped)
+    if (
+        test is None
+        or len({each.place.node for each in computed}) != 1
+        or len({each.optimizer for each in steps}) != 1
+    ):
+        return None
+    backward, count = computed[0], next(node.right for node in nodes(test.test) if _is_remainder(node))
+    zeroed = within(loop, context, GradientsZeroed)
+    if not zeroed or not all(test in enclosing(each.place.module, each.place.node) for each in zeroed):
+        return None
+    loss = backward.loss.tensor if isinstance(backward.loss, Unknown) else backward.loss
+    if (
+        not isinstance(loss, TensorValue)
+        or loss.origin is None
+        or loss.origin.op not in (Op.LOSS, Op.MODEL_LOSS)
+    ):
+        return None
+    if not is_followed(loop) or not _is_in_each_pass(backward, loop) or backward.loops[-1].loop is not loop:
+        return None
+    kind = event.optimizer.kind if isinstance(event.optimizer, LibraryObject) else ""
+    if not kind.endswith(".SGD") and not within(loop, context, GradientsClipped):
+        # Adam divides by the size of the gradients.
+        return None
+    return None if _is_divided(module, count) else (backward, count)
+
+
+def _is_divided(module: Module, count: cst.BaseExpression) -> bool:
+    """Whether any code divides by a number, or computes other losses than means."""
+    name = dotted_name(count).rpartition(".")[2] or module.code(count)
+    if name == "1" or "reduction" in module.text:
+        return True
+    return re.search(rf"[/*]=?\s*[\w.(]*\b{re.escape(name)}\b", module.text) is not None
+
+
 def _counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
     """Return the `if` statement with a remainder around a step, directly in the body of a loop."""
     if step.loops[-1].loop is not loop:
@@ -87,7 +138,7 @@ def _counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
     return found[0] if is_in_body and found[0].orelse is None else None
 
 
-def _is_remainder(node: cst.CSTNode) -> bool:
+def _is_remainder(node: cst.CSTNode) -> TypeGuard[cst.BinaryOperation]:
     return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
 
 

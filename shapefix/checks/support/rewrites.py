@@ -171,3 +171,18 @@ def method_called(module: Module, node: cst.BaseExpression, method: str) -> Edit
         column = span.end_column + len(before.value) + 1
         return Edit(Span(span.path, span.end_row, column, span.end_row, column), f".{method}")
     return Edit(span, f"{code}.{method}")
+
+
+def without_short_batch(loader: Place | None) -> list[Fix]:
+    """Return the fix to drop the smaller last batch of a DataLoader; empty for unpacked arguments."""
+    call = None if loader is None else loader.node
+    if loader is None or not isinstance(call, cst.Call) or any(each.star for each in call.args):
+        return []
+    given = argument(call, 8, "drop_last")
+    if given is None:
+        edit = appended(loader.module, call, "drop_last=True")
+    elif isinstance(given.value, cst.Name) and given.value.value == "False":
+        edit = Edit(loader.module.span(given.value), "True")
+    else:
+        return []
+    return [Fix(Applicability.UNSAFE, "drop a smaller last batch: `drop_last=True`", (edit,))]

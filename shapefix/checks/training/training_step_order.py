@@ -22,12 +22,14 @@ from shapefix.checks.support.lost_steps import (
     first_step_after,
     seldom_step,
     step_before_clipping,
+    summed_window,
     unreachable_backward,
 )
 from shapefix.checks.support.rewrites import before_statement
+from shapefix.checks.support.schedule_units import WrongUnit, in_batches, in_epochs, moved_in, moved_out
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
     Backward,
@@ -41,9 +43,12 @@ from shapefix.domains.training import (
     TrainingEvent,
 )
 from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.interpreter.values import Constant, LibraryObject, Value
 
-_GRADIENT = re.compile(r"\.grad\b")
+_GRADIENT = re.compile(
+    r"\.grad\b(?!(\.data|\.detach\(\)|\.cpu\(\))*\.(abs|clone|max|mean|min|norm|shape|std|sum)\b|\s+is\b)"
+)
+"""Use of a gradient, other than to look at it."""
 _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "step", "zero_grad"})
 """Calls between `zero_grad` and `step` that compute no gradients."""
 
@@ -59,6 +64,8 @@ def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> I
     if isinstance(event, SchedulerStepped):
         yield from _only_scheduled(event, context, rule)
         yield from _scheduled_too_early(event, context, rule)
+        yield from _scheduled_per_batch(event, context, rule)
+        yield from _scheduled_per_epoch(event, context, rule)
     elif isinstance(event, GradientsClipped):
         yield from _clipped_too_late(event, context, rule)
     elif isinstance(event, GradientsZeroed):
@@ -66,6 +73,7 @@ def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> I
     elif isinstance(event, ForwardCalled):
         yield from _unreachable(event, context, rule)
     elif isinstance(event.optimizer, LibraryObject) and not event.closure:
+        yield from _summed(event, context, rule)
         gradients = event.gradients
         if gradients is not None and gradients.zeroed is not None:
             yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, rule)
@@ -227,6 +235,62 @@ def _scheduled_too_early(event: SchedulerStepped, context: CheckContext, rule: R
     )
 
 
+def _scheduled_per_batch(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    found = in_epochs(event, context)
+    if found is None:
+        return
+    code, setting = abbreviate(event.place.code), _setting(event, found, context)
+    problem = f"the schedule is in epochs: {setting}"
+    if found.vanishes:
+        problem = f"{setting}: the learning rate falls below a millionth"
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{code}` runs for each batch, but {problem}",
+        evidence=[
+            *call_trace(event),
+            *_schedule(event, f"`{found.setting}` counts the calls of `step`"),
+            Evidence(event.place.span, "called once per batch: the schedule is over too early"),
+        ],
+        fixes=moved_out(event, found),
+        habit="scheduler per batch",
+    )
+
+
+def _scheduled_per_epoch(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    found = in_batches(event, context)
+    if found is None:
+        return
+    code, setting = abbreviate(event.place.code), _setting(event, found, context)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{code}` runs once per epoch, but the schedule is in batches: {setting}",
+        evidence=[
+            *call_trace(event),
+            *_schedule(event, f"`{found.setting}` counts the calls of `step`"),
+            Evidence(event.place.span, "called once per epoch: only the start of the schedule is used"),
+        ],
+        fixes=moved_in(event, found, context),
+        habit="scheduler per epoch",
+    )
+
+
+def _setting(event: SchedulerStepped, found: WrongUnit, context: CheckContext) -> str:
+    """Return a setting with its value; a schedule without a number of steps has a factor for each."""
+    value = _factor(event.scheduler, found.setting)
+    return f"`{found.setting}` is {context.text(found.size) if value is None else value}"
+
+
+def _factor(scheduler: Value, name: str) -> float | None:
+    given = scheduler.arguments.get(name) if isinstance(scheduler, LibraryObject) else None
+    return given.value if isinstance(given, Constant) and isinstance(given.value, float) else None
+
+
+def _schedule(event: SchedulerStepped, text: str) -> Iterator[Evidence]:
+    scheduler = event.scheduler
+    if isinstance(scheduler, LibraryObject) and scheduler.place is not None:
+        yield Evidence(scheduler.place.span, text)
+
+
 def _clipped_too_late(event: GradientsClipped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     step = step_before_clipping(event, context)
     if step is None or event.gradients is None or _touches_gradients(event.place):
@@ -259,6 +323,43 @@ def _cleared_too_often(event: GradientsZeroed, context: CheckContext, rule: Rule
             Evidence(step.place.span, "steps with the gradients of a single pass"),
         ],
     )
+
+
+def _summed(event: OptimizerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    found = summed_window(event, context)
+    if found is None or _touches_gradients(event.place):
+        return
+    backward, count = found
+    number = abbreviate(event.place.module.code(count))
+    edit = _divided(backward, count, event)
+    message = f"average over the batches: `/ {number}`"
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` uses the sum of the gradients, not their mean: the loss is not "
+        f"divided by `{number}`",
+        evidence=[
+            *call_trace(event),
+            Evidence(backward.place.span, "adds the gradients of a mean over one batch"),
+            Evidence(event.place.span, f"steps with the sum over {number} batches, not with the mean"),
+        ],
+        fixes=[
+            Fix(Applicability.DISPLAY, message, ())
+            if edit is None
+            else Fix(Applicability.UNSAFE, message, (edit,))
+        ],
+        habit="accumulated loss not divided",
+    )
+
+
+def _divided(backward: Backward, count: cst.BaseExpression, event: OptimizerStepped) -> Edit | None:
+    """Return the edit of `loss.backward()` to `(loss / n).backward()`."""
+    node, module = backward.place.node, backward.place.module
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.args:
+        return None
+    if module is not event.place.module or backward.calls != event.calls:
+        return None
+    value = node.func.value
+    return Edit(module.span(value), f"({module.code(value)} / {module.code(count)})")
 
 
 def _unreachable(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:

@@ -14,13 +14,15 @@ from shapefix.interpreter.values import Constant, Integer, Value, as_size, integ
 from shapefix.library.data.first_batches import is_first_pass
 from shapefix.library.rejections import refusal
 from shapefix.tensors.bounds import same
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import OneValuePerChannel, ShapeError
 from shapefix.tensors.layout import substitute as substitute_layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import BatchSize, Symbol
 
 Values = Mapping[str, Value]
+_STATISTICS = "torch.nn.BatchNorm", "torch.nn.functional.batch_norm"
+"""Operations that reject a batch of a single sample."""
 
 
 def try_last_batch(
@@ -35,7 +37,8 @@ def try_last_batch(
     """Repeat a successful operation with fewer samples, and report if torch rejects it.
 
     given are the operands and arguments by name, again repeats the operation with others. Only tried if
-    the full number of samples is among them, so that it may have been meant for all batches.
+    the full number of samples is among them, so that it may have been meant for all batches, or for
+    an operation that fails for a single sample.
     """
     ev = call.ev
     if not ev.state[Batches].vary or ev.silenced or is_first_pass(ev):
@@ -43,11 +46,12 @@ def try_last_batch(
     for batch in _batches(given):
         if batch in ev.state[Batches].compared:
             continue
-        if not any(_holds(value, batch.full) for value in given.values()):
+        is_meant = any(_holds(value, batch.full) for value in given.values())
+        if not is_meant and not function.startswith(_STATISTICS):
             continue
         for fewer in _fewer(batch):
             error = _error_of(call, again, {k: _with_size(v, {batch: fewer}) for k, v in given.items()})
-            if error is not None:
+            if error is not None and (is_meant or isinstance(error, OneValuePerChannel)):
                 refused = refusal(call, error, given, function=function, layer=layer, settings=settings)
                 if refused is not None:
                     ev.emit(OpRejectedForLastBatch(call.place, ev.calls, refused, batch))

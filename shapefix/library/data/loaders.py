@@ -38,6 +38,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
     facts_of,
+    integer,
     present,
 )
 from shapefix.library.data.collators import collate_by, is_callable
@@ -54,7 +55,7 @@ from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.memory_format import suggests_channels_last
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import BatchSize, SampleIndex
+from shapefix.tensors.symbols import BatchCount, BatchSize, SampleIndex
 
 _DATA = "torch.utils.data"
 _FIRST = 4
@@ -76,6 +77,13 @@ for _kind in DISTRIBUTED_SAMPLERS:
 @dataclass(frozen=True, slots=True)
 class Sent(Fact):
     """Batches of a loader are sent to a device by accelerate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Fact):
+    """Number of batches of a loader, read by the code."""
+
+    batches: Size
 
 
 @method(DATASET, "__init__")
@@ -100,8 +108,60 @@ def random_split(call: Call) -> Value:
     """Split the dataset into subsets of the requested lengths or fractions."""
     given = arguments_under(call, f"{_DATA}.random_split")
     parts = elements(given.value("lengths"))
-    part = LibraryObject(SUBSET, {}, call.place, {"dataset": given.value("dataset"), "indices": Unknown()})
-    return ListValue(None if parts is None else (part,) * len(parts), part)
+    shared = {"dataset": given.value("dataset"), "indices": Unknown()}
+    if parts is None:
+        return ListValue(None, LibraryObject(SUBSET, {}, call.place, shared))
+    # Fractions of 1 are not numbers of samples.
+    counts = [as_size(part) for part in parts]
+    lengths = [{} if count is None else {"length": integer(count)} for count in counts]
+    return ListValue(tuple(LibraryObject(SUBSET, {}, call.place, shared | each) for each in lengths))
+
+
+@method(TENSORS, "__len__")
+@method(SUBSET, "__len__")
+@method(CONCATENATED, "__len__")
+def number_of_samples(call: Call) -> Value:
+    """Number of samples, as far as it is known."""
+    dataset = call.receiver
+    if not isinstance(dataset, LibraryObject):
+        return Unknown()
+    fields = dataset.fields
+    if dataset.kind == SUBSET:
+        count = length_of(call, fields.get("indices"))
+        return fields.get("length") or (Unknown() if count is None else integer(count))
+    name = "datasets" if dataset.kind == CONCATENATED else "tensors"
+    parts = elements(fields.get(name)) or ()
+    counts = [length_of(call, part) for part in parts[: None if name == "datasets" else 1]]
+    known = [count for count in counts if count is not None]
+    return integer(sum(known[1:], known[0])) if known and len(known) == len(counts) else Unknown()
+
+
+@method(LOADER, "__len__")
+def number_of_batches(call: Call) -> Value:
+    """Number of batches of a loader, a symbol for each loader if it is not a constant."""
+    loader = call.receiver
+    if not isinstance(loader, LibraryObject):
+        return Unknown()
+    count = _constant_count(call, loader)
+    if count is None:
+        made = loader.facts.known(Counted)
+        count = made.batches if made is not None else Size.from_symbol(BatchCount("batches", loader.place))
+        loader.facts[Counted] = Counted(count)
+    return integer(count)
+
+
+def _constant_count(call: Call, loader: LibraryObject) -> Size | None:
+    samplers = loader.fields["sampler"], loader.fields["batch_sampler"]
+    if not all(isinstance(each, Constant) and each.value is None for each in samplers):
+        return None
+    size, drops = as_size(loader.fields["batch_size"]), loader.fields["drop_last"]
+    length = length_of(call, loader.fields["dataset"])
+    if size is None or not size.value or length is None or length.value is None:
+        return None
+    if not isinstance(drops, Constant) or Sent in facts_of(loader):
+        return None
+    whole, rest = divmod(length.value, size.value)
+    return Size.of(whole + (rest > 0 and not drops.value))
 
 
 @function(CONCATENATED)
@@ -275,7 +335,9 @@ def batches(call: Call) -> Value:
     made = _batch(call, loader, first) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and Sent in facts_of(loader):
         return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
-    return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({RaggedDim()}))
+    count = _constant_count(call, loader) if isinstance(loader, LibraryObject) else None
+    one = made.batch if made is not None else Unknown()
+    return ListValue(None, one, count, axes=frozenset({RaggedDim()}))
 
 
 @dataclass(frozen=True, eq=False)

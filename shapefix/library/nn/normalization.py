@@ -7,14 +7,16 @@ from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_size
 from shapefix.library.nn.layers import functional, layer, result, weights
+from shapefix.library.optim.modes import mode_of
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import assume_rank
 from shapefix.tensors import networks
+from shapefix.tensors.errors import OneValuePerChannel
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.networks import check_divisible
 from shapefix.tensors.ops import Op
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.products import check_size
 
 
@@ -39,9 +41,23 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
             assume_rank(call, tensor, ranks[0])
         if tensor is not None and tensor.layout is not None:
             layout = networks.batch_norm(tensor.layout, channels, ranks)
+            if _uses_batch(call, given):
+                _refuse_one_value(layout)
         elif channels is not None:
             _channels_are(tensor, channels)
         return _normalized(call, tensor, layout, Op.BATCH_NORM)
+
+
+def _uses_batch(call: Call, given: BoundArguments) -> bool:
+    """Check whether a batch norm certainly normalizes with the statistics of the batch."""
+    is_training = call.receiver is not None and mode_of(call.ev, call.receiver) is True
+    return is_training or given.flag("track_running_stats") is False
+
+
+def _refuse_one_value(layout: Layout) -> None:
+    """Raise OneValuePerChannel if the statistics of each channel have a single value."""
+    if product((layout.sizes[0], *layout.sizes[2:])).value == 1:
+        raise OneValuePerChannel("more than 1 value per channel is needed for a mean and a variance")
 
 
 for _rank in (1, 2, 3):
@@ -62,6 +78,8 @@ def batch_norm_function(call: Call, given: BoundArguments) -> Value:
     layout = None
     if tensor is not None and tensor.layout is not None:
         layout = networks.batch_norm(tensor.layout, ranks=range(2, 9))
+        if given.flag("training"):
+            _refuse_one_value(layout)
         for name in ("running_mean", "running_var", "weight", "bias"):
             held = given.tensor(name)
             if held is not None and held.layout is not None and held.layout.rank == 1:

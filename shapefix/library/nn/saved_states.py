@@ -72,7 +72,9 @@ def _named_children(module: InstanceValue | LibraryObject) -> Iterator[tuple[str
             and "_names" not in module.fields
         ):
             yield from ((str(number), child) for number, child in enumerate(elements(inner) or ()))
-        return
+        if not module.kind.startswith("torchvision."):
+            # The fields of a layer of torch are its settings.
+            return
     for name, child in module.fields.items():
         if isinstance(name, str) and _is_module(child):
             yield name, child
@@ -151,12 +153,19 @@ def note_loaded(call: Call) -> None:
 @function("torch.save")
 def save(call: Call) -> Value:
     value, path = call.value(0, "obj"), call.value(1, "f")
-    files = call.ev.state[Checkpoints].files
-    if isinstance(path, Constant) and isinstance(path.value, str) and value is not None:
-        before = files.get(path.value)
+    files, name = call.ev.state[Checkpoints].files, _name_of(path)
+    if name is not None and value is not None:
+        before = files.get(name)
         again = before is not None and before.place.node is call.place.node
-        files[path.value] = Saved(value, call.place) if path.value not in files or again else None
+        files[name] = Saved(value, call.place) if name not in files or again else None
     return NONE
+
+
+def _name_of(path: Value | None) -> object:
+    """Name of a file, or one and the same unknown value for it: `path = os.path.join(folder, "best.pt")`."""
+    if isinstance(path, Constant):
+        return path.value if isinstance(path.value, str) else None
+    return path if type(path) is Unknown else None
 
 
 _STRICT_SINCE = "2.6"
@@ -181,7 +190,7 @@ def load(call: Call) -> Value:
     """Contents of a file, if the program has written it."""
     path = call.value(0, "f")
     checkpoints = call.ev.state[Checkpoints]
-    saved = checkpoints.files.get(path.value) if isinstance(path, Constant) else None
+    saved = checkpoints.files.get(_name_of(path))
     settings = {"weights_only", "pickle_module"} & call.arguments.keywords.keys()
     is_plain = not settings and len(call.arguments.positional) < 3 and not call.arguments.open
     is_plain = is_plain and not checkpoints.is_trusting and is_at_least(call.ev, _STRICT_SINCE, "torch")

@@ -11,10 +11,11 @@ from shapefix.interpreter.values import Unknown, Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
 from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
+from shapefix.library.ops.value_range import TRUTH, combined, either
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject, trace
 from shapefix.library.signatures import arguments_of
-from shapefix.library.tensors import as_result, contiguous_result, is_number
+from shapefix.library.tensors import as_result, contiguous_result, is_number, is_whole
 from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
@@ -203,7 +204,9 @@ def _dtype(tensors: list[TensorValue], operands: list[Value | None], op: Op) -> 
             return None
         dtype = dtypes.promote(dtype, tensor.dtype) if dtype and tensor.dtype else None
     if any(is_number(operand) for operand in operands) and dtype and not dtypes.is_floating(dtype):
-        return None
+        if not all(map(is_whole, filter(is_number, operands))):
+            return None
+        dtype = "int64" if dtype == "bool" else dtype
     if op in _FLOATING and dtype and not dtypes.is_floating(dtype):
         return "float32"
     return dtype
@@ -221,7 +224,23 @@ def _operands(call: Call, tensor: TensorValue) -> list[Value | None]:
 
 @operation(*BINARY_NAMES)
 def binary(call: Call, tensor: TensorValue) -> Value:
-    return result_of(call, _operands(call, tensor), Op.named(call.name.rpartition(".")[2]))
+    name, operands = call.name.rpartition(".")[2], _operands(call, tensor)
+    made = result_of(call, operands, Op.named(name))
+    if len(operands) == 2 and "alpha" not in call.arguments.keywords:
+        _note_range(made, _SHORT.get(name, name), operands)
+    return made
+
+
+_SHORT = {"subtract": "sub", "multiply": "mul", "floor_divide": "floordiv"}
+"""Names of operators for functions that compute the same."""
+
+
+def _note_range(made: TensorValue, name: str, operands: list[Value | None]) -> None:
+    """Record the smallest and the largest element of the result of an operation on two operands."""
+    if made.dtype == "bool" and name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        made.extremes = TRUTH
+    elif len(operands) == 2:
+        made.extremes = combined(name, operands[0], operands[1], made.dtype)
 
 
 @operation(*UNARY)
@@ -235,6 +254,7 @@ def unary(call: Call, tensor: TensorValue) -> Value:
 @function(*(f"operator.{name}" for name in OPERATORS))
 def operator(call: Call) -> Value:
     made = result_of(call, list(call.arguments.positional), Op.named(call.name.rpartition(".")[2]))
+    _note_range(made, call.name.rpartition(".")[2], list(call.arguments.positional))
     if call.name == "operator.pow" and is_number(call.value(0)) and made.layout is not None:
         # The only operation with a layout different from that of its single tensor.
         made.layout = contiguous(made.layout.sizes)
@@ -254,6 +274,7 @@ def where(call: Call) -> Value:
     parts = [given.value("input"), given.value("other")]
     made = result_of(call, [given.value("condition"), *parts], Op.WHERE)
     made.row = masked_row(parts, call.place)
+    made.extremes = either(*parts)
     return made
 
 

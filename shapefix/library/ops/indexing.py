@@ -7,7 +7,7 @@ from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.refinement import note_open
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_tensor
-from shapefix.library.ops.value_range import chosen
+from shapefix.library.ops.value_range import chosen, selected
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
 from shapefix.library.tensors import as_result, as_view, assume_rank, new_size
@@ -47,7 +47,8 @@ def getitem(call: Call) -> Value:
             reject(call, error, {"self": tensor, "index": by_tensors})
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
-        return as_result(call, found, Op.INDEX, dtype=tensor.dtype, device=tensor.device)
+        taken = as_result(call, found, Op.INDEX, dtype=tensor.dtype, device=tensor.device)
+        return selected(tensor, taken, index)
     row = sliced(tensor, index, call.place)
     result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
@@ -55,6 +56,8 @@ def getitem(call: Call) -> Value:
         result.origin.has_open_rank = has_open_rank
     if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex):
         chosen(tensor, result)
+    else:
+        selected(tensor, result, index)
     if not is_known:
         # The layout trace keeps the assumption.
         result.layout = None

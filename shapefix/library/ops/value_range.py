@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Iterator
 from dataclasses import replace
 
-from shapefix.interpreter.containers import elements
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
-from shapefix.interpreter.values import Constant, Integer, Value, as_size
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import substitute
@@ -110,10 +111,25 @@ def chosen(source: TensorValue, made: TensorValue) -> TensorValue:
     return made
 
 
+def selected(source: TensorValue, made: TensorValue, index: Value) -> TensorValue:
+    """Record the range of elements of random numbers at these indices, and return their tensor.
+
+    A mask may leave out just the elements at the ends, and so may a slice of numbers that are not random.
+    """
+    entries = elements(index) or (index,)
+    is_mask = any(isinstance(e, TensorValue) and e.dtype in (None, "bool", "uint8") for e in entries)
+    is_unknown = any(isinstance(e, (Unknown, ListValue)) for e in entries)
+    if source.extremes is not None and source.extremes.drawn and not is_mask and not is_unknown:
+        return chosen(source, made)
+    return made
+
+
 def listed(made: TensorValue, data: Value | None) -> TensorValue:
     """Tensor of the numbers in a list, in lists of lists, or of a single number."""
     if isinstance(data, Integer):
         return full_of(made, data)
+    if isinstance(data, ListValue) and data.items is None and isinstance(data.element, Integer):
+        return full_of(made, data.element)
     numbers = list(_numbers(data))
     if numbers and None not in numbers:
         known = [number for number in numbers if number is not None]
@@ -136,3 +152,68 @@ def kept(name: str, source: TensorValue, made: TensorValue) -> None:
     """Record that the result of an operation with this name has its source's elements."""
     if source.extremes is not None and name in KEPT and not source.storage.overwritten:
         made.extremes = source.extremes
+
+
+TRUTH = ValueRange(ZERO, Size.of(1), drawn=True)
+"""Range of the result of a comparison, as numbers."""
+_LIMITS = {
+    "bool": (0, 1),
+    "uint8": (0, 255),
+    "int8": (-128, 127),
+    "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
+
+
+def range_of(value: Value | None) -> ValueRange | None:
+    """Range of a tensor, or of a single number; None if it is not known."""
+    if isinstance(value, TensorValue):
+        return None if value.storage.overwritten else value.extremes
+    number = _stated(value)
+    return None if number is None or number.value is None else ValueRange(number, number)
+
+
+def combined(name: str, one: Value | None, other: Value | None, dtype: str | None) -> ValueRange | None:
+    """Range of a sum, difference, product or quotient of a tensor and a number, in any order.
+
+    None if it is not known, or if its numbers do not fit into the dtype of the result.
+    """
+    left, right = range_of(one), range_of(other)
+    if left is None or right is None or isinstance(one, TensorValue) == isinstance(other, TensorValue):
+        return None
+    ends = [left.least.value, left.most.value, right.least.value, right.most.value]
+    if None in ends or dtype not in _LIMITS:
+        return None
+    low, high, first, last = (end for end in ends if end is not None)
+    if name == "floordiv" and first == last and first > 0:
+        found = [low // first, high // first]
+    elif name in ("add", "sub", "mul"):
+        operate = {"add": operators.add, "sub": operators.sub, "mul": operators.mul}[name]
+        found = sorted(operate(a, b) for a in (low, high) for b in (first, last))
+    else:
+        return None
+    made = ValueRange(Size.of(found[0]), Size.of(found[-1]), drawn=left.drawn or right.drawn)
+    return fitting(made, dtype)
+
+
+def either(one: Value | None, other: Value | None) -> ValueRange | None:
+    """Range of a choice between two numbers for each element.
+
+    Of a tensor, the condition may leave out just the elements at the ends.
+    """
+    left, right = range_of(one), range_of(other)
+    if left is None or right is None or isinstance(one, TensorValue) or isinstance(other, TensorValue):
+        return None
+    ends = [left.least.value, left.most.value, right.least.value, right.most.value]
+    known = [end for end in ends if end is not None]
+    return ValueRange(Size.of(min(known)), Size.of(max(known)), drawn=True) if len(known) == 4 else None
+
+
+def fitting(known: ValueRange | None, dtype: str | None) -> ValueRange | None:
+    """Range of the numbers in a dtype of integers; None for other dtypes, or if they do not fit into it."""
+    if known is None or dtype not in _LIMITS:
+        return None
+    least, most = _LIMITS[dtype]
+    is_inside = at_least(known.least, least) and at_least(Size.of(most) - known.most, 0)
+    return known if is_inside else None

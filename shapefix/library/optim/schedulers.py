@@ -7,6 +7,8 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import NONE, LibraryObject, Value
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import bound
+from shapefix.library.torch_signatures import signature
 
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
 _OPTIMIZER = "optimizer"
@@ -39,6 +41,17 @@ _TRANSFORMERS = (
     "get_wsd_schedule",
 )
 
+_STEPS = {
+    "get_cosine_schedule_with_warmup": 2,
+    "get_cosine_with_hard_restarts_schedule_with_warmup": 2,
+    "get_cosine_with_min_lr_schedule_with_warmup": 2,
+    "get_linear_schedule_with_warmup": 2,
+    "get_polynomial_decay_schedule_with_warmup": 2,
+    "get_scheduler": 3,
+    "get_wsd_schedule": 3,
+}
+"""Positions of `num_training_steps` in functions of transformers."""
+
 declare(SCHEDULER, "builtins.object")
 for _name in _TORCH:
     declare(f"torch.optim.lr_scheduler.{_name}", SCHEDULER)
@@ -60,7 +73,14 @@ def by_name(call: Call) -> Value:
 def _made(call: Call, optimizer: Value | None) -> Value:
     kind = call.name if call.name.startswith("torch.") else SCHEDULER
     fields = {} if optimizer is None else {_OPTIMIZER: optimizer}
-    return LibraryObject(kind, dict(call.arguments.keywords), call.place, fields)
+    settings = dict(call.arguments.keywords)
+    if call.name.startswith("torch."):
+        settings = bound(signature(call.name), call.arguments)
+    elif not call.arguments.open:
+        position = _STEPS.get(call.name.rpartition(".")[2])
+        steps = None if position is None else call.value(position, "num_training_steps")
+        settings |= {} if steps is None else {"num_training_steps": steps}
+    return LibraryObject(kind, settings, call.place, fields)
 
 
 @method(SCHEDULER, "step")

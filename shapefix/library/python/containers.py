@@ -22,12 +22,14 @@ from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.subscripts import any_entry
 from shapefix.interpreter.targets import set_contents
-from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
+from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value, as_size
 from shapefix.library.registry import function
 from shapefix.library.signatures import arguments_under
 from shapefix.tensors.polynomials import Size
 
 NOTHING: Mapping[str, Value] = {}
+LONGEST_QUEUE = 64
+"""Queues of up to this length drop items of lists whose items are known one by one."""
 LONGEST = 10_000
 """Maximum number of items kept one by one."""
 
@@ -51,6 +53,22 @@ def container(call: Call) -> Value:
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
     length = None if "set" in kind else known.length
     return ListValue(None, each(call.ev, iterable), length, known.axes)
+
+
+@function("collections.deque")
+def queue(call: Call) -> Value:
+    """List of limited length: a longer one loses items at its other end."""
+    given, most = call.value(0, "iterable"), call.value(1, "maxlen")
+    is_empty = given is None or (isinstance(given, Constant) and given.value is None)
+    is_open = most is None or (isinstance(most, Constant) and most.value is None)
+    known = as_size(most)
+    # A short queue drops items of a known list.
+    if not is_open and (known is None or (known.value is not None and known.value <= LONGEST_QUEUE)):
+        return Unknown()
+    if is_empty:
+        return ListValue(())
+    iterable = iterate(call.ev, given, call.place.node) if given is not None else Unknown()
+    return ListValue(None, each(call.ev, iterable)) if isinstance(iterable, ListValue) else Unknown()
 
 
 @function("builtins.dict", "collections.OrderedDict")
@@ -79,6 +97,17 @@ def _copied(
     closed = closed and is_complete(call.ev, given)
     written = {**given.written, **dict.fromkeys(more, call.place)}
     return DictValue({**fields, **more}, closed, absent=given.absent, written=written)
+
+
+@function("builtins.list.appendleft", "builtins.list.extendleft")
+def grow_in_front(call: Call) -> Value:
+    """Queue with more items in front: none of them is known one by one any more."""
+    owner, added = call.receiver, call.value(0) or Unknown()
+    if isinstance(owner, ListValue):
+        element = added if call.name.endswith("appendleft") else Unknown()
+        both = join_contents(without_length(owner.contents), Contents(None, element))
+        set_contents(call.ev, owner, Contents(None, both.element, None, owner.contents.axes))
+    return NONE
 
 
 @function("builtins.list.append", "builtins.list.extend", "builtins.list.insert")
@@ -122,6 +151,8 @@ def _note_kept(call: Call, added: Value) -> None:
     "builtins.list.remove",
     "builtins.list.sort",
     "builtins.list.reverse",
+    "builtins.list.popleft",
+    "builtins.list.rotate",
 )
 def shrink(call: Call) -> Value:
     owner = call.receiver
@@ -133,7 +164,7 @@ def shrink(call: Call) -> Value:
         set_contents(call.ev, owner, Contents(items[:-1]))
         return items[-1]
     set_contents(call.ev, owner, without_length(owner.contents))
-    return element if call.name.endswith(".pop") else NONE
+    return element if call.name.endswith((".pop", ".popleft")) else NONE
 
 
 @function("builtins.dict.items")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from shapefix.domains.raggedness import Origin
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, Unknown, Value
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
 from shapefix.library.registry import function
 from shapefix.library.signatures import BoundArguments, fitted
 from shapefix.tensors.polynomials import Size
@@ -49,6 +51,18 @@ def in_range(call: Call) -> Value:
     start, stop = (_stated(given.values.get(name)) for name in ("start", "stop"))
     least = 0 if "start" not in given.values else start
     return drawn_number(call, least, stop - 1 if type(stop) is int else None)
+
+
+@function("random.sample", "random.choices")
+def some_items(call: Call) -> Value:
+    """List of arbitrary items of another one."""
+    given = call.value(0, "population")
+    if given is None or call.arguments.open:
+        return Unknown()
+    count = as_size(call.value(1, "k"))
+    iterable = iterate(call.ev, given, call.place.node)
+    axes = iterable.axes if isinstance(iterable, ListValue) else frozenset()
+    return ListValue(None, each(call.ev, iterable), count, axes)
 
 
 def drawn_item(call: Call, tensor: TensorValue) -> Value:

@@ -9,9 +9,10 @@ from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_size, integer
-from shapefix.library.registry import declare, function, method
+from shapefix.library.numpy_arrays import new_array, numpy_dtype
+from shapefix.library.registry import Handler, declare, function, method, wrap_function
 from shapefix.library.tensors import as_result, contiguous_result
-from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
@@ -145,3 +146,19 @@ def unknown(call: Call) -> Value:
         for name in ("height", "width", "size"):
             call.ev.journal.write(call.receiver.fields, name, Unknown(name))
     return Constant(None) if call.name.endswith(("save", "show", "paste", "thumbnail")) else Unknown()
+
+
+_BYTES = frozenset({2, 3, 4})
+"""Numbers of channels of images whose numbers are bytes; one channel may have any dtype."""
+
+
+@wrap_function("numpy.array", "numpy.asarray")
+def as_array_of(call: Call, handler: Handler) -> Value:
+    """Array (height, width, channels) of an image."""
+    given = call.value(0)
+    picture = picture_of(given) if isinstance(given, LibraryObject) else None
+    if picture is None or picture.channels is None or picture.channels.value not in _BYTES:
+        return handler(call)
+    asked = call.value(1, "dtype")
+    dtype = "uint8" if asked is None else numpy_dtype(asked)
+    return new_array(call, contiguous([picture.height, picture.width, picture.channels]), dtype)

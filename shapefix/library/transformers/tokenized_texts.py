@@ -66,7 +66,9 @@ def texts(value: Value, in_words: bool | None, several: bool | None = None) -> T
         first = items[0] if items else value.element if isinstance(value, ListValue) else None
         if first is not None and is_text(first):
             return TokenizedTexts(False, Varies.NEVER if _all_stated(items) else Varies.CALLS)
-        if isinstance(first, (ListValue, TupleValue)):
+        is_column = isinstance(first, Unknown) and isinstance(value, ListValue) and bool(value.axes)
+        if is_column or isinstance(first, (ListValue, TupleValue)):
+            # The rows of a column of words are lists themselves.
             return _list(value)
     if several is not None and isinstance(value, Unknown):
         return TokenizedTexts(several, Varies.UNKNOWN if several else Varies.CALLS)

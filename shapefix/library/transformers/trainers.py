@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from shapefix.domains.batches import Collated, ColumnsChosen
+from shapefix.domains.batches import Collated, ColumnsChosen, ModelCalled
 from shapefix.domains.lost_values import note_dataset
-from shapefix.interpreter.calls import Call
+from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.dictionaries import certain_keys, is_complete
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
@@ -195,8 +196,44 @@ def _collate(
         loss,
         single,
         forward=forward,
+        returned=_returned(call, model, batch) if is_training else None,
     )
     call.ev.emit(event)
+    signature = None if model is None or not is_training else signature_of(call.ev, model)
+    if signature is not None and isinstance(batch, DictValue):
+        certain = certain_keys(call.ev, batch)
+        keywords = {str(key): batch.fields[key] for key in certain}
+        call.ev.emit(
+            ModelCalled(
+                call.place,
+                call.ev.calls,
+                model or Unknown(),
+                signature,
+                0,
+                keywords,
+                (batch,),
+                frozenset(keywords),
+                is_complete(call.ev, batch),
+                trainer=kind,
+                undecided=call.ev.frame.undecided,
+            )
+        )
+
+
+def _returned(call: Call, model: Value | None, batch: Value) -> Value | None:
+    """Result of the forward of a project's model for a batch with known keys; no events are emitted."""
+    if not isinstance(model, InstanceValue) or not isinstance(batch, DictValue) or not batch.closed:
+        return None
+    if model.open or member(model.cls, "forward") is None:
+        return None
+    given = {key: value for key, value in batch.fields.items() if isinstance(key, str)}
+    call.ev.silenced += 1
+    call.ev.journal.begin()
+    try:
+        return call_method(call.ev, model, "forward", Arguments([], given), call.place.node)
+    finally:
+        call.ev.journal.undo()
+        call.ev.silenced -= 1
 
 
 def _model(call: Call, settings: dict[str, Value]) -> Value | None:

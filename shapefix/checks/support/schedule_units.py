@@ -1,0 +1,201 @@
+"""Schedules in epochs with a step for each batch, and schedules in batches with a step for each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.support.event_order import goes_over_data, within
+from shapefix.checks.support.rewrites import end_of_line
+from shapefix.checks.support.syntax import enclosing, enclosing_line, holds
+from shapefix.diagnostics import Applicability, Edit, Fix, Span
+from shapefix.domains.training import Backward, OptimizerStepped, SchedulerStepped
+from shapefix.interpreter.containers import ListValue, elements
+from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.options import by_default
+from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.symbols import BatchCount
+
+_TORCH = "torch.optim.lr_scheduler."
+_LASTS = ("T_max", "total_steps", "num_training_steps")
+"""Settings with the number of steps of a whole schedule."""
+_NOTHING = 1e-6
+"""Share of a learning rate without any effect."""
+_LONGEST = 1000
+"""A longer training in epochs may mean batches."""
+
+
+@dataclass(frozen=True)
+class WrongUnit:
+    """Setting of a schedule in other units than the calls of `step`, and its value.
+
+    vanishes is whether that is only known from the learning rate, which falls to nothing.
+    """
+
+    setting: str
+    size: Size
+    epochs: Loop
+    batches: Loop
+    vanishes: bool = False
+
+
+def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | None:
+    """Return the setting in epochs of a scheduler with a step for each batch."""
+    loops = [each.loop for each in event.loops]
+    if len(loops) < 2 or _has_arguments(event) or not isinstance(event.scheduler, LibraryObject):
+        return None
+    epochs, batches = loops[-2], loops[-1]
+    count = _passes(epochs)
+    if count is None or not _trains(batches, event, context) or goes_over_data(epochs):
+        return None
+    if not event.loops[-1].certain:
+        return None
+    # A loop over one batch is one over epochs.
+    if (_passes(batches) or Size.of(2)).value == 1 or at_least(count, 2) is False:
+        return None
+    for setting, size in _settings(event.scheduler):
+        vanishes = False
+        if setting in _LASTS:
+            is_meant = same(size, count) is True and size.value != 1
+        else:
+            largest, last = by_default(count).value, by_default(size).value
+            is_meant = None not in (largest, last) and 1 < (last or 0) <= (largest or 0) <= _LONGEST
+            vanishes = not is_meant and _vanishes(event.scheduler, last, largest, _passes(batches))
+        if is_meant or vanishes:
+            return WrongUnit(setting, size, epochs, batches, vanishes)
+    return None
+
+
+def in_batches(event: SchedulerStepped, context: CheckContext) -> WrongUnit | None:
+    """Return the setting in batches of a scheduler with a step for each epoch only."""
+    if not event.loops or _has_arguments(event) or not isinstance(event.scheduler, LibraryObject):
+        return None
+    epochs = event.loops[-1].loop
+    inner = [each.loops[-1].loop for each in within(epochs, context, Backward)]
+    batches = next((each for each in inner if each is not epochs), None)
+    if batches is None or epochs in inner or goes_over_data(epochs) or not _trains(batches, event, context):
+        return None
+    if any(each.loops[-1].loop is not epochs for each in _steps_of(event, epochs, context)):
+        return None
+    count = _passes(epochs)
+    for setting, size in _settings(event.scheduler):
+        if setting not in _LASTS and setting != "steps_per_epoch":
+            continue
+        symbols = [each for each in size.symbols if isinstance(each, BatchCount)]
+        number = _passes(batches)
+        if setting == "steps_per_epoch":
+            is_meant = bool(symbols) or (size.value or 0) > 1
+        else:
+            # Of several loaders, or a part of the batches of one, the unit may be another.
+            is_counted = count is not None and number is not None and same(size, count * number) is True
+            is_meant = bool(symbols) or (is_counted and number != ONE)
+        if is_meant:
+            return WrongUnit(setting, size, epochs, batches)
+    return None
+
+
+def _vanishes(scheduler: LibraryObject, every: int | None, epochs: int | None, batches: Size | None) -> bool:
+    """Whether a learning rate falls to nothing in steps of batches, and not in steps of epochs."""
+    gamma = scheduler.arguments.get("gamma")
+    share = gamma.value if isinstance(gamma, Constant) else None
+    count = None if batches is None else batches.value
+    if not isinstance(share, float) or not every or not epochs or not count or not 0 < share < 1:
+        return False
+    return share ** (epochs * count // every) < _NOTHING <= share ** (epochs // every)
+
+
+def _has_arguments(event: SchedulerStepped) -> bool:
+    return not isinstance(event.place.node, cst.Call) or bool(event.place.node.args)
+
+
+def _trains(batches: Loop, event: SchedulerStepped, context: CheckContext) -> bool:
+    """Whether a loop over data trains with the scheduled optimizer in each pass."""
+    steps = within(batches, context, OptimizerStepped)
+    return (
+        goes_over_data(batches)
+        and bool(within(batches, context, Backward))
+        and bool(steps)
+        and all(each.optimizer is event.optimizer for each in steps)
+        and all(each.loops[-1].loop is batches for each in steps)
+    )
+
+
+def _steps_of(event: SchedulerStepped, loop: Loop, context: CheckContext) -> list[SchedulerStepped]:
+    return [each for each in within(loop, context, SchedulerStepped) if each.scheduler is event.scheduler]
+
+
+def _settings(scheduler: LibraryObject) -> Iterator[tuple[str, Size]]:
+    given = scheduler.arguments
+    names = [*_LASTS, "steps_per_epoch"]
+    if scheduler.kind == f"{_TORCH}StepLR":
+        names.append("step_size")
+    if scheduler.kind == f"{_TORCH}ExponentialLR":
+        yield "gamma", ONE
+    for name in names:
+        size = as_size(given.get(name))
+        if size is not None:
+            yield name, size
+    if scheduler.kind == f"{_TORCH}MultiStepLR":
+        parts = [as_size(each) for each in elements(given.get("milestones")) or ()]
+        if parts and parts[-1] is not None:
+            yield "milestones", parts[-1]
+
+
+def _passes(loop: Loop) -> Size | None:
+    """Return the number of passes of a loop."""
+    items: Value | None = loop.iterable
+    known = elements(items)
+    if known is not None:
+        return Size.of(len(known))
+    return items.length if isinstance(items, ListValue) else None
+
+
+def moved_out(event: SchedulerStepped, found: WrongUnit) -> Iterator[Fix]:
+    """Move `scheduler.step()` after the loop over the batches."""
+    if found.vanishes and found.setting != "gamma":
+        advice = f"call it once per epoch, or set `{found.setting}` to a number of batches"
+        yield Fix(Applicability.DISPLAY, advice, ())
+        return
+    module, line = event.place.module, enclosing_line(event.place)
+    loop = found.batches.node
+    if line is None or len(line.body) != 1 or not holds(loop, line) or line not in loop.body.body:
+        return
+    if len(loop.body.body) < 2:
+        return
+    rows, span, around = module.text.split("\n"), module.span(line), module.span(loop)
+    indent = rows[around.row - 1][: around.column - 1]
+    if indent.strip() or span.row != span.end_row:
+        return
+    end = end_of_line(rows, module.span(loop.body.body[-1]))
+    kept = rows[span.row : end.row]
+    text = "\n".join([*kept, f"{indent}{rows[span.row - 1].strip()}"])
+    edit = Edit(Span(span.path, span.row, 1, end.row, end.column), text)
+    yield Fix(Applicability.UNSAFE, "step once per epoch, after the loop over the batches", (edit,))
+
+
+def moved_in(event: SchedulerStepped, found: WrongUnit, context: CheckContext) -> Iterator[Fix]:
+    """Move `scheduler.step()` into the loop over the batches, after the optimizer's."""
+    module, line = event.place.module, enclosing_line(event.place)
+    steps = within(found.batches, context, OptimizerStepped)
+    last = steps[-1].place
+    target = enclosing_line(last)
+    if line is None or target is None or last.module is not module or len(line.body) != 1:
+        return
+    if len(target.body) != 1 or steps[-1].calls != event.calls:
+        return
+    block = enclosing(module, line)[-2]
+    rows, span, after = module.text.split("\n"), module.span(line), module.span(target)
+    if not isinstance(block, cst.IndentedBlock) or len(block.body) < 2 or span.row != span.end_row:
+        return
+    indent = rows[after.row - 1][: after.column - 1]
+    if indent.strip():
+        return
+    removed = Edit(Span(span.path, span.row, 1, span.row + 1, 1), "")
+    inserted = Edit(end_of_line(rows, after), f"\n{indent}{module.code(line.body[0])}")
+    message = "step once per batch, after the optimizer"
+    yield Fix(Applicability.UNSAFE, message, (inserted, removed))
