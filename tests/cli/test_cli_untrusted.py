@@ -159,15 +159,15 @@ def audited(folder: Path, elsewhere: Path, *arguments: str, is_module: bool = Fa
     [
         (["check"], 1),
         (["check", "--no-cache", "--jobs", "2"], 1),
-        (["check", "--output-format", "json", "."], 1),
-        (["check", "train.py"], 1),
+        pytest.param(["check", "--output-format", "json", "."], 1, marks=pytest.mark.long),
+        pytest.param(["check", "train.py"], 1, marks=pytest.mark.long),
         (["check", "--show-settings"], 0),
         (["fix"], 1),
         (["fix", "--apply", "--unsafe-fixes"], 0),
         (["fix", "-"], 0),
         (["shapes", "train.py"], 2),
-        (["explain", "SF101"], 0),
-        (["rules"], 0),
+        pytest.param(["explain", "SF101"], 0, marks=pytest.mark.long),
+        pytest.param(["rules"], 0, marks=pytest.mark.long),
     ],
 )
 def test_nothing_in_the_tree_is_imported_run_or_written(

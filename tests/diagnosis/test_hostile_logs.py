@@ -96,3 +96,27 @@ def test_the_memory_for_a_log_does_not_grow_with_it() -> None:
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        r"C:\Users\me\project\sub\train.py",
+        r"\\server\share\project\sub\train.py",
+        r"\\?\D:\project\sub\train.py",
+        r"sub\train.py",
+        "/mnt/c/project/sub/train.py",
+        "/Users/Zo\u0308e/project/sub/train.py",
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_paths_of_other_systems_are_found_by_their_ends(tmp_path: Path, written: str, newline: str) -> None:
+    for folder in ("sub", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.py").write_text("import torch\nx = torch.zeros(4, 4).t()\nx.view(16)\n")
+    log = f'{HEADER}  File "{written}", line 3, in <module>\n    x.view(16)\n{VIEW}'
+    found = diagnosed(log.replace("\n", newline), tmp_path)
+    assert found is not None
+    (frame,) = found.frames
+    assert (frame.span.path, frame.span.row) == (str(tmp_path / "sub" / "train.py"), 3)
+    assert [cause.finding.code for cause in found.causes] == ["SF101"]

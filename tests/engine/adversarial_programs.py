@@ -154,7 +154,7 @@ def shared_modules(size: int) -> str:
     )
 
 
-@program(12, 40)
+@program(10, 40)
 def shared_module_classes(size: int) -> str:
     classes = "".join(
         f"class M{n + 1}(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
@@ -645,7 +645,7 @@ def nested_classes(size: int) -> str:
     return text
 
 
-@program(10, 90)
+@program(7, 90)
 def nested_loops(size: int) -> str:
     loops = "".join(" " * n + f"for i{n} in range(8):\n" for n in range(size))
     return (
@@ -664,7 +664,7 @@ def nested_loops_of_unknowns(size: int) -> str:
     return HEAD + f"x = torch.zeros(2)\n{loops}" + " " * size + "x = x + y0\nx\n"
 
 
-@program(10, 90)
+@program(7, 90)
 def nested_loops_with_breaks(size: int) -> str:
     loops = "".join(
         " " * n + f"for i{n} in range(8):\n" + " " * (n + 1) + f"if i{n} > k:\n" + " " * (n + 2) + "break\n"
