@@ -17,7 +17,7 @@ from shapefix.interpreter.expected_errors import (
     has_alternative,
     only_prints,
 )
-from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
+from shapefix.interpreter.first_passes import forget_first_pass, is_counted, loop_decided
 from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
@@ -43,6 +43,9 @@ _ANY = frozenset({"builtins.Exception", "builtins.BaseException"})
 def branch(ev: Evaluator, node: cst.If) -> Flow:
     tested = ev.evaluate(node.test)
     known = truth(tested)
+    if known is not None and is_counted(ev, node.test):
+        # So it is in the first pass; others run, too.
+        known = None
     if known is True:
         return ev.run(node.body)
     note_compared(ev, node.test, tested)

@@ -104,6 +104,8 @@ class Loop:
     """State attached to this loop by domains, by its type."""
     first: dict[str, int] = field(default_factory=dict)
     """Counters of the loop, with their values in the first pass."""
+    counted: frozenset[str] = frozenset()
+    """Other variables that its body only counts up."""
     bound: frozenset[str] = frozenset()
     """Names bound by the header, in each pass."""
 

@@ -51,6 +51,32 @@ def first_numbers(ev: Evaluator, node: cst.For) -> dict[str, int]:
     return {}
 
 
+def counted_by_hand(ev: Evaluator, node: cst.For | cst.While) -> frozenset[str]:
+    """Variables with a known number that the body of a loop changes only by `name += 1`."""
+    changes: dict[str, bool] = {}
+    for entry in ev.frame.module.once(node, assignments):
+        change = entry.node
+        counts = isinstance(change, cst.AugAssign) and isinstance(change.operator, cst.AddAssign)
+        counts = counts and isinstance(change, cst.AugAssign) and isinstance(change.value, cst.Integer)
+        for name in entry.targets:
+            changes[name] = counts and changes.get(name, True)
+    names = ev.frame.scope.names
+    return frozenset(name for name, counts in changes.items() if counts and _is_number(names.get(name)))
+
+
+def _is_number(value: Value | None) -> bool:
+    return isinstance(value, Constant) and type(value.value) is int
+
+
+def is_counted(ev: Evaluator, test: cst.BaseExpression) -> bool:
+    """Check whether a condition reads a variable counted up by one of the loops around it."""
+    counted = [loop.counted for loop in ev.frame.loops if loop.counted]
+    if not counted:
+        return False
+    read = {node.value for node in nodes(test) if isinstance(node, cst.Name)}
+    return any(not names.isdisjoint(read) for names in counted)
+
+
 def _last_name(node: cst.BaseExpression) -> str:
     last = node.attr if isinstance(node, cst.Attribute) else node
     return last.value if isinstance(last, cst.Name) else ""
@@ -63,11 +89,21 @@ def _literal(node: cst.BaseExpression | None) -> int | None:
 def loop_decided(ev: Evaluator, test: cst.BaseExpression) -> tuple[Loop, bool] | None:
     """Innermost loop with a counter deciding a test in the first pass, and the value of the test there."""
     for loop in reversed(ev.frame.loops):
-        if loop.first:
-            known = _truth(ev, test, loop.first)
+        if loop.first or loop.counted:
+            known = _truth(ev, test, {**_numbers(ev, loop), **loop.first})
             if known is not None:
                 return loop, known
     return None
+
+
+def _numbers(ev: Evaluator, loop: Loop) -> dict[str, int]:
+    """Variables counted up by a loop, with their values now."""
+    held = {name: ev.frame.scope.names.get(name) for name in loop.counted}
+    return {
+        name: value.value
+        for name, value in held.items()
+        if isinstance(value, Constant) and isinstance(value.value, int)
+    }
 
 
 def forget_first_pass(ev: Evaluator, loop: Loop, test: cst.BaseExpression) -> None:

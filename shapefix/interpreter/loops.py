@@ -11,7 +11,7 @@ from shapefix.interpreter.appends import lengths_after, set_lengths
 from shapefix.interpreter.carried import LoopCarried, assignments, may_break
 from shapefix.interpreter.containers import RaggedDim
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
-from shapefix.interpreter.first_passes import first_numbers
+from shapefix.interpreter.first_passes import counted_by_hand, first_numbers
 from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.journal import UNCHANGED, Changes, content
 from shapefix.interpreter.modules import target_names
@@ -136,6 +136,7 @@ def _repeat(
     filled = lengths_after(ev, node, iterable)
     ev.journal.begin()
     loop = _open_loop(ev, node, iterable, header, depth)
+    loop.counted = counted_by_hand(ev, node)
     end = run()
     ev.close_loop()
     state = ev.journal.undo()

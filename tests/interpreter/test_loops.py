@@ -339,3 +339,33 @@ def test_an_attribute_that_one_path_reads_may_still_be_missing(tmp_path: Path) -
         """,
         tmp_path,
     )
+
+
+def test_a_variable_counted_up_decides_a_branch_for_its_first_pass_only(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import count
+
+        step = 1
+        for _ in range(count()):
+            if step % 8 == 0:
+                reveal(torch.zeros(3))  # f32[3]
+            if step == 1:
+                x = torch.zeros(2)
+            else:
+                reveal(x)  # unknown
+            step += 1
+        other = 1
+        for _ in range(count()):
+            if other == 2:
+                reveal(torch.zeros(4))  #
+        for _ in (1, 2):
+            if step == 0:
+                reveal(torch.zeros(5))  # f32[5]
+            if other == 2:
+                reveal(torch.zeros(6))  # f32[6]
+            other += 1
+        """,
+        tmp_path,
+    )

@@ -47,7 +47,8 @@ def _dtype(given: BoundArguments, default: str | None) -> str | None:
 
 def device_like(call: Call, tensor: TensorValue) -> Device | None:
     """Device of a tensor created after another one: the other's, unless the code names one."""
-    if "device" not in call.arguments.keywords and not call.arguments.open:
+    given = call.arguments.keywords.get("device", NONE)
+    if isinstance(given, Constant) and given.value is None and not call.arguments.open:
         return tensor.device
     return device_asked(call)
 
