@@ -362,7 +362,7 @@ def test_a_variable_counted_up_decides_a_branch_for_its_first_pass_only(tmp_path
                 reveal(torch.zeros(4))  #
         for _ in (1, 2):
             if step == 0:
-                reveal(torch.zeros(5))  # f32[5]
+                reveal(torch.zeros(5))  # f32[5]; f32[5]
             if other == 2:
                 reveal(torch.zeros(6))  # f32[6]
             other += 1
