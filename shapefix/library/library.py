@@ -32,7 +32,6 @@ for _module in pkgutil.walk_packages(shapefix.library.__path__, f"{shapefix.libr
 _ONLY_TENSORS = frozenset(
     {
         "masked_fill",
-        "log_softmax",
         "masked_fill_",
         "scatter_",
         "is_cuda",
@@ -62,6 +61,7 @@ _MOSTLY_TENSORS = _ONLY_TENSORS | frozenset(
         "unbind",
         "narrow",
         "softmax",
+        "log_softmax",
         "unsqueeze_",
         "gather",
     }
