@@ -384,6 +384,79 @@ net(torch.ones(1, 3, 8, 8))
         "net.add(nn.Conv2d(3, 16, 1))\n",
         "",
     ),
+    "a result that is moved at the end of a chain": Pair(
+        "SF603",
+        """
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, lengths):
+        mask = torch.arange(x.shape[1]).view(1, -1) >= lengths.view(x.shape[0], 1)
+        mask = mask.unsqueeze(1).to(x.device)
+        return self.layer(x).sum(), mask
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.decoder = Decoder()
+
+    def forward(self, x, lengths):
+        return self.decoder(x, lengths)
+
+
+class Samples(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return torch.rand(5, 4), torch.tensor(3)
+
+
+device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+net = Net().to(device)
+for x, n in DataLoader(Samples(), batch_size=2):
+    net(x[:, : n.max()].to(device), n)
+""",
+        "mask.unsqueeze(1).to(x.device)",
+        "mask.unsqueeze(1).float()",
+    ),
+    "the device of the other tensor": Pair(
+        "SF602",
+        """
+def sums(device=None):
+    x = torch.ones(3, device="cuda")
+    return torch.ones_like(x, device=device) + x
+
+
+sums()
+""",
+        "device=device) + x",
+        "device='cpu') + x",
+    ),
+    "a step of some passes": Pair(
+        "SF803",
+        """
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+every = 8
+for epoch in range(3):
+    count = 1
+    for x, y in DataLoader(TensorDataset(torch.randn(99, 4), torch.zeros(99).long()), batch_size=4):
+        loss = F.cross_entropy(model(x), y) / every
+        loss.backward()
+        if count % every == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        scheduler.step()
+        count += 1
+""",
+        "            optimizer.step()\n",
+        "",
+    ),
 }
 
 

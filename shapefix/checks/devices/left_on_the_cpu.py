@@ -108,10 +108,16 @@ def _is_moved_afterwards(event: DeviceMismatch) -> bool:
     return any(
         isinstance(node, cst.Attribute)
         and node.attr.value in ("to", "cuda")
-        and isinstance(node.value, cst.Name)
-        and node.value.value in names
+        and _start_of_chain(node.value) in names
         for node in nodes(function)
     )
+
+
+def _start_of_chain(node: cst.BaseExpression) -> str:
+    """Return the variable at the start of a chain of methods: `mask` of `mask.unsqueeze(1).float()`."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        node = node.func.value
+    return node.value if isinstance(node, cst.Name) else ""
 
 
 def _depends_on_device(event: DeviceMismatch, made: Place) -> bool:
