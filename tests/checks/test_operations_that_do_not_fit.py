@@ -61,7 +61,7 @@ REPAIRED = {
     "s = torch.mm(a, b)": "s = torch.mm(a, b.T)",
     "s = a @ torch.randn(6, 4)": None,
     "s = torch.mm(a, torch.randn(7, 4))": "s = torch.mm(a, torch.randn(7, 4).T)",
-    "s = (q + 1) @ (k + 1)": "s = (q + 1) @ ((k + 1).transpose(-2, -1))",
+    "s = (q + 1) @ (k + 1)": "s = (q + 1) @ (k + 1).transpose(-2, -1)",
     "s = b.t() @ (a + 1)": None,
     "s = torch.mm(hidden, torch.randn(16, 2))": "s = torch.matmul(hidden, torch.randn(16, 2))",
     "s = torch.cat((a, torch.randn(6, 9)))": "s = torch.cat((a, torch.randn(6, 9)), dim=1)",

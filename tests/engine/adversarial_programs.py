@@ -645,7 +645,7 @@ def nested_classes(size: int) -> str:
     return text
 
 
-@program(7, 90)
+@program(10, 90)
 def nested_loops(size: int) -> str:
     loops = "".join(" " * n + f"for i{n} in range(8):\n" for n in range(size))
     return (
@@ -664,7 +664,7 @@ def nested_loops_of_unknowns(size: int) -> str:
     return HEAD + f"x = torch.zeros(2)\n{loops}" + " " * size + "x = x + y0\nx\n"
 
 
-@program(7, 90)
+@program(10, 90)
 def nested_loops_with_breaks(size: int) -> str:
     loops = "".join(
         " " * n + f"for i{n} in range(8):\n" + " " * (n + 1) + f"if i{n} > k:\n" + " " * (n + 2) + "break\n"

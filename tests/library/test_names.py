@@ -33,6 +33,12 @@ OTHER_VERSIONS = GONE | {
 NOT_NAMES = {
     # The first half of a class's name, compared with startswith.
     "torch.nn.Lazy",
+    "torch.nn.BatchNorm",
+    # Methods of a deque, which the interpreter knows as a list.
+    "builtins.list.appendleft",
+    "builtins.list.extendleft",
+    "builtins.list.popleft",
+    "builtins.list.rotate",
     # The interpreter's own names: `a and b`, `a or b`, a function for `shapefix shapes`.
     "operator.and",
     "operator.or",
@@ -62,6 +68,7 @@ OPTIONAL = {
     "peft",
     "pydantic",
     "rich",
+    "sklearn",
     "torchvision",
     "tqdm",
     "trl",

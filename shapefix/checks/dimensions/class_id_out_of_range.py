@@ -103,7 +103,7 @@ def _target(event: OpRejected, template: str) -> Edit | None:
 
 
 def _number_of_labels(model: Value | None, number: int, module: Module) -> Edit | None:
-    """Return the edit to state the number of labels where a model, or its configuration, is created."""
+    """Return the edit to state the number of labels at the model, or at its configuration."""
     config = model.fields.get("config") if isinstance(model, LibraryObject) else None
     for made in (config, model):
         place = made.place if isinstance(made, LibraryObject) else None
