@@ -52,7 +52,7 @@ def first_numbers(ev: Evaluator, node: cst.For) -> dict[str, int]:
 
 
 def counted_by_hand(ev: Evaluator, node: cst.For | cst.While) -> frozenset[str]:
-    """Variables with a known number that the body of a loop changes only by `name += 1`."""
+    """Variables with a known number, changed by the body of a loop only by `name += 1`."""
     changes: dict[str, bool] = {}
     for entry in ev.frame.module.once(node, assignments):
         change = entry.node
