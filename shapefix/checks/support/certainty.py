@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.device_placement import made_in_module
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
@@ -35,7 +34,7 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
     guard = next(_deciding(way), None)
     if guard is not None:
         return f"it is assumed that `{abbreviate(guard.test.code)}` lets these values pass"
-    if isinstance(event, DeviceMismatch) and made_in_module(event):
+    if isinstance(event, DeviceMismatch) and event.cpu.within is not None:
         # A module makes this tensor itself, for each caller.
         return ""
     if way.uncalled is not None and _takes_arguments(way.uncalled) and not _is_stated(event):
@@ -63,10 +62,7 @@ _MADE = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})
 
 def _is_stated(event: Event) -> bool:
     """Whether the code around an operation states all of its sizes, and makes its tensors."""
-    if not isinstance(event, OpRejected):
-        return False
-    sizes = [size.value for size in sizes_in(event.error)]
-    if not sizes or None in sizes:
+    if not isinstance(event, OpRejected) or any(size.value is None for size in sizes_in(event.error)):
         return False
     return all(_first_op(operand.tensor) in _MADE for operand in event.operands)
 
