@@ -28,8 +28,9 @@ def getitem(call: Call) -> Value:
         return Unknown()
     entries = list(index.items) if isinstance(index, TupleValue) else [index]
     specs = specs_of(entries)
-    advanced = specs is not None and any(
-        isinstance(spec, (indexing.IntegerIndex, indexing.BooleanIndex)) for spec in specs
+    advanced = any(map(_copies, entries)) or (
+        specs is not None
+        and any(isinstance(spec, (indexing.IntegerIndex, indexing.BooleanIndex)) for spec in specs)
     )
     layout = tensor.layout
     is_known, has_open_rank = True, False
@@ -62,6 +63,11 @@ def getitem(call: Call) -> Value:
         # The layout trace keeps the assumption.
         result.layout = None
     return result
+
+
+def _copies(entry: Value) -> bool:
+    """Check for a tensor of some dimensions: with any dtype it makes the result a copy."""
+    return isinstance(entry, TensorValue) and entry.layout is not None and entry.layout.rank > 0
 
 
 def specs_of(entries: list[Value]) -> list[indexing.Spec] | None:
