@@ -304,7 +304,11 @@ def test_versions(text: str, valid: bool) -> None:
         ),
         ("requirements.txt", "pytorch-lightning>=1.8\nlightning-utilities==0.3", "lightning 1.8"),
         ("requirements.txt", "lightning<2.2,>=2.0\ntrl~=0.9.4", "lightning 2.0, trl 0.9"),
-        ("environment.yml", "dependencies:\n  - pytorch=1.12\n  - peft>=0.6", "lightning 2.1, peft 0.6, torch 1.12"),
+        (
+            "environment.yml",
+            "dependencies:\n  - pytorch=1.12\n  - peft>=0.6",
+            "lightning 2.1, peft 0.6, torch 1.12",
+        ),
         ("uv.lock", UV_LOCK.replace("sentence-", "").replace("3.0.1", "4.0"), "transformers 4.0"),
         ("pyproject.toml", "[tool.poetry.dependencies]\naccelerate = '^0.30'", "accelerate 0.30"),
         ("setup.py", "setup(install_requires=['torch>=2.6', 'torch-geometric==2.0'])", "torch 2.6"),
