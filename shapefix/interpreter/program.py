@@ -50,9 +50,7 @@ class _UncalledRun:
         ev.bounded, ev.bounded_at = 0, None
         ev.allowance = ev.steps + self.share
         ev.journal.begin()
-        ev.uncalled = self.function
-        run_uncalled(ev, self.function, self.receiver)
-        ev.uncalled = None
+        _run_uncalled(ev, self.function, self.receiver)
         ev.journal.undo()
         self.is_cut = ev.bounded > 0 and ev.steps > ev.allowance
         self.bounded, self.bounded_at = ev.bounded, ev.bounded_at
@@ -127,6 +125,13 @@ def _overridable(cls: ClassValue) -> Iterator[str]:
             yield name
 
 
+def _run_uncalled(ev: Evaluator, function: FunctionValue, receiver: InstanceValue | None) -> None:
+    """Run a function with unknown arguments; the ways to its events begin with it."""
+    ev.uncalled = function
+    run_uncalled(ev, function, receiver)
+    ev.uncalled = None
+
+
 def _uncalled_methods(
     ev: Evaluator, cls: ClassValue, budget: int
 ) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
@@ -142,17 +147,13 @@ def _uncalled_methods(
         # All methods need the object. It is made only once: its share is larger than theirs.
         ev.allowance = ev.steps + (budget - ev.steps) // 2
         refused = ev.refusals
-        ev.uncalled = init
-        run_uncalled(ev, init, instance)
-        ev.uncalled = None
+        _run_uncalled(ev, init, instance)
         if ev.refusals > refused:
             # There are no objects of this class.
             return
     fixtures = fixtures_of(cls)
     for fixture in fixtures:
-        ev.uncalled = fixture
-        run_uncalled(ev, fixture, instance)
-    ev.uncalled = None
+        _run_uncalled(ev, fixture, instance)
     for name in _overridable(cls):
         instance.fields.setdefault(name, Unknown(f"self.{name}"))
     for field in fields_of_record(cls) or ():

@@ -192,6 +192,11 @@ def with_range(made: Value, known: ValueRange | None) -> Value:
     return made
 
 
+def with_numbers_of(call: Call, held: TensorValue, layout: Layout | None, dtype: str | None) -> Value:
+    """Array with the numbers of another one, in this layout and dtype."""
+    return with_range(new_array(call, layout, dtype, held), range_of(held))
+
+
 def _copied(layout: Layout | None) -> Layout | None:
     """Layout of a copy in numpy's order K: some dense one."""
     return None if layout is None else layout if is_contiguous(layout) else unknown_strides(layout.sizes)
@@ -388,7 +393,7 @@ def array(call: Call) -> Value:
         held = as_array(data)
         if held is None or call.arguments.keywords or len(call.arguments.positional) > 1:
             return Unknown()
-        return with_range(new_array(call, _copied(held.layout), held.dtype, held), range_of(held))
+        return with_numbers_of(call, held, _copied(held.layout), held.dtype)
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
     if sizes is None:
         return Unknown()
@@ -412,7 +417,7 @@ def copied(call: Call) -> Value:
         layout = None if layout is None else unknown_strides(layout.sizes)
     if held is None:
         return Unknown()
-    return with_range(new_array(call, layout, held.dtype, held), range_of(held))
+    return with_numbers_of(call, held, layout, held.dtype)
 
 
 @method(ARRAY, "__setitem__")
