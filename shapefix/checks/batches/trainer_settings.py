@@ -1,4 +1,4 @@
-"""SF408: settings of a `Trainer` that contradict each other."""
+"""SF408: contradictory settings of a `Trainer`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def trainer_settings(event: OperationCalled, context: CheckContext, rule: Rule) 
 
 
 def _saved_otherwise(event: OperationCalled, node: cst.Call, rule: Rule) -> Iterator[Diagnostic]:
-    """Report the best model asked for, where evaluations and checkpoints are at different times."""
+    """Report a best model without a checkpoint for each evaluation."""
     fields = event.keywords
     if len(event.positional) > 1 or _constant(fields.get("load_best_model_at_end")) is not True:
         return
@@ -103,7 +103,7 @@ def _saved_otherwise(event: OperationCalled, node: cst.Call, rule: Rule) -> Iter
 def _same_strategy(
     place: Place, node: cst.Call, fields: Mapping[str, Value], evaluated: str, saved: str
 ) -> Iterator[Fix]:
-    """Yield the fix to save where the trainer evaluates, or to evaluate where it saves."""
+    """Yield the fix to save and evaluate at the same times."""
     if evaluated == "no" and saved == "no":
         return
     names = ("save_strategy",) if evaluated != "no" else tuple(each for each in _EVALUATION if each in fields)
@@ -118,7 +118,7 @@ def _same_strategy(
 def _without_data(
     event: OperationCalled, settings: LibraryObject, made: Place, rule: Rule
 ) -> Iterator[Diagnostic]:
-    """Report evaluations asked for without data."""
+    """Report evaluations requested without data."""
     evaluated = _strategy(settings.fields, _EVALUATION, "no")
     data = event.keywords.get("eval_dataset", event.positional[4] if len(event.positional) > 4 else None)
     if evaluated not in ("steps", "epoch") or not (data is None or _is_none(data)) or _evaluates(event):
@@ -214,7 +214,7 @@ def _place(function: Value) -> Place:
 
 
 def _keys(function: Value) -> tuple[str, ...] | None:
-    """Return the names in the dictionaries that a function returns, None if not all of them are literal."""
+    """Return the names in the dictionaries of all return statements, None if one is not literal."""
     if not isinstance(function, FunctionValue) or not isinstance(function.node, cst.FunctionDef):
         return None
     if function.node.decorators or function.owner is not None:

@@ -1,4 +1,4 @@
-"""SF612: a layer of a model in DistributedDataParallel that no forward uses."""
+"""SF612: a layer without a use in the forward of a model in DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def unused_in_ddp(event: OperationCalled, context: CheckContext, rule: Rule) -> 
             if layer not in called and _is_only_assigned(owner, name, layer, layers):
                 yield rule.diagnostic(
                     layer.place.span,
-                    f"`self.{name}` of `{owner.cls.name}` is never used, and DistributedDataParallel waits for its"
-                    " gradient",
+                    f"`self.{name}` of `{owner.cls.name}` is never used, "
+                    "and DistributedDataParallel waits for its gradient",
                     error=_UNFINISHED,
                     evidence=[
                         *call_trace(event),

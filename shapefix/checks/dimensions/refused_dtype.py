@@ -14,12 +14,12 @@ from shapefix.checks.support.loss_calls import is_by_class, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.torch_errors import dtype_error
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
-from shapefix.domains.gradients import lineage, requires_grad
+from shapefix.domains.gradients import lineage
 from shapefix.domains.losses import LossComputed
 from shapefix.domains.training import Backward
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place, dotted_name
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
 
@@ -61,7 +61,7 @@ def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
 
 @rule("SF512", on=Backward, reads=(LossComputed,))
 def refused_in_backward(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a loss that computes with two dtypes, and raises in its backward only."""
+    """Report a loss of two dtypes, rejected in its backward only."""
     loss = event.loss
     if not isinstance(loss, TensorValue):
         return

@@ -1,4 +1,4 @@
-"""Models wrapped by DistributedDataParallel, and the calls that train them."""
+"""Models wrapped by DistributedDataParallel, and their calls in training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 
 
 def wrapped_by(event: OperationCalled) -> Value | None:
-    """Return the module that a call of DistributedDataParallel wraps; None for other calls."""
+    """Return the module given to DistributedDataParallel; None for other calls."""
     if event.function != _WRAPPER:
         return None
     module = event.keywords.get("module", event.positional[0] if event.positional else None)
