@@ -30,6 +30,8 @@ KEPT = frozenset(
         "to",
         "long",
         "int",
+        "float",
+        "double",
         "cuda",
         "cpu",
         "clone",
@@ -141,12 +143,19 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
     return made
 
 
+def _whole(data: Value | None) -> int | None:
+    """Whole number, `1` or `1.0`; None for anything else."""
+    value = data.value if isinstance(data, Constant) else None
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
 def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
-    """Integers in nested lists; a None for anything else."""
+    """Whole numbers in nested lists; a None for anything else."""
     items = elements(data)
     if items is None or depth > 4 or len(items) > _MOST:
-        is_number = isinstance(data, Constant) and type(data.value) is int
-        yield data.value if isinstance(data, Constant) and is_number else None
+        yield _whole(data)
         return
     for item in items:
         yield from _numbers(item, depth + 1)
