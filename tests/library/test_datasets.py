@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from checking import Check
 from differential import interpret
 from hypothesis import given, settings
 from hypothesis import strategies as st
