@@ -163,7 +163,15 @@ def numpy_dtype(value: Value | None) -> str | None:
 def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
     layout = None if sizes is None else contiguous(sizes)
     given = arguments_of_numpy(call)
+    if _may_hold_objects(given):
+        return Unknown()
     return new_array(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
+
+
+def _may_hold_objects(given: BoundArguments) -> bool:
+    """Whether the code states a dtype other than those of numbers: the elements may be lists, or plots."""
+    stated = given.values.get("dtype")
+    return stated is not None and not given.is_none("dtype") and numpy_dtype(stated) is None
 
 
 def array_like(call: Call, held: TensorValue, dtype: str | None) -> Value:
@@ -387,7 +395,7 @@ def array(call: Call) -> Value:
     if "ndmin" in given.values and given.number("ndmin") != 0:
         return Unknown()
     stacked = stack_of(data)
-    if stacked is not None:
+    if stacked is not None and not _may_hold_objects(given):
         return new_array(call, stacked.layout, _dtype(given, stacked.dtype), stacked)
     if elements(data) is None:
         held = as_array(data)
@@ -405,6 +413,8 @@ def array(call: Call) -> Value:
 def converted(call: Call) -> Value:
     held, given = as_array(call.receiver), arguments_of_numpy(call)
     layout = None if held is None else _ordered(given, _copied(held.layout))
+    if _may_hold_objects(given):
+        return Unknown()
     made = new_array(call, layout, numpy_dtype(given.value("dtype")), held)
     return made if held is None else with_range(made, fitting(range_of(held), held.dtype))
 

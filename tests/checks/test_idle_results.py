@@ -124,6 +124,16 @@ IDLE |= {
                 x[self.index] = 0.0
                 return x[self.index, :2]
         """,
+    "weights written in place": """
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 1)
+                self.linear.weight.data.zero_().to("cuda")
+
+            def forward(self, x):
+                return self.linear(x)
+        """,
     "a tensor created on the device": """
         class Policy:
             def __init__(self, n):

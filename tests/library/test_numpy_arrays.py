@@ -272,6 +272,14 @@ def test_functions_of_arrays_keep_their_dimensions(made: str, check: Check) -> N
     assert not check(code)
 
 
+def test_an_array_of_objects_has_items_of_any_kind(check: Check) -> None:
+    made = ("np.empty([4], dtype=object)", "np.zeros(4).astype(object)", "np.array([1, 2, 3, 4], dtype='O')")
+    for expression in made:
+        code = f"import numpy as np\nimport torch\naxes = {expression}\naxes[3] = [5, 6]\nprint(axes[3][1])\n"
+        exec(compile(code, "script.py", "exec"), {})
+        assert check(code) == []
+
+
 def test_a_changed_default_dtype_is_that_of_a_legacy_tensor(check: Check) -> None:
     code = """
 import numpy as np

@@ -84,7 +84,7 @@ def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator
 
 
 def _is_run(act: TrainStep, event: TryBlock) -> bool:
-    """Whether a step runs the model; of functions that run already, only the one with the handler does."""
+    """Whether a step runs the model, or the function with the handler once more."""
     return act.kind in _RUNS and (act.kind is not StepKind.AGAIN or act.calls == event.calls)
 
 

@@ -10,6 +10,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import enclosing, holds
+from shapefix.checks.support.unused_results import written_in_place
 from shapefix.domains.operations import Discarded
 from shapefix.domains.passed_on import MOVES, PassedOn
 from shapefix.interpreter.modules import Module, children, dotted_name, nodes
@@ -152,8 +153,17 @@ def _is_needless_move(event: Discarded, around: list[cst.CSTNode]) -> bool:
     if event.function.rpartition(".")[2] not in MOVES:
         return False
     return (
-        _is_on_device(event) or _is_of_test(event.place.module, around) or _is_moved_where_used(event, around)
+        _is_on_device(event)
+        or _is_of_test(event.place.module, around)
+        or _is_moved_where_used(event, around)
+        or _is_after_write(event)
     )
+
+
+def _is_after_write(event: Discarded) -> bool:
+    """Whether the move ends a chain of writes to weights: `self.head.weight.data.zero_().to("cuda")`."""
+    names = (event.name or "").split(".")
+    return names[0] == "self" and "data" in names and written_in_place(event.call) is not None
 
 
 def _is_on_device(event: Discarded) -> bool:
@@ -182,7 +192,7 @@ _TEST_FILE = re.compile(r"(?:^test_.*|_test|unittests?)\.(?:py|ipynb)$")
 
 
 def _is_of_test(module: Module, around: list[cst.CSTNode]) -> bool:
-    """Whether a line is in a test: with a lost move that mattered, it would fail."""
+    """Whether a line is in a test; a loss of any weight would make it fail."""
     functions = (node.name.value for node in around if isinstance(node, cst.FunctionDef))
     return any(name.startswith("test") for name in functions) and bool(
         _TEST_FILE.search(PurePath(module.path).name)
