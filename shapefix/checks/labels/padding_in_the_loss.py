@@ -75,7 +75,7 @@ def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> It
 
 @rule("SF203", on=LossComputed, reads=(OperationCalled,))
 def padded_rows_in_the_loss(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report class ids padded by `pad_sequence`, where the loss does not ignore their padding."""
+    """Report class ids padded by `pad_sequence` in a loss without `ignore_index`."""
     targets, scores = event.given.get("target"), event.given.get("input")
     if not is_by_class(event.function) or not isinstance(targets, TensorValue) or targets.storage.overwritten:
         return
@@ -123,7 +123,7 @@ def _is_absent(value: Value) -> bool:
 
 
 def _padded_by(targets: TensorValue) -> Place | None:
-    """Return the place of the `pad_sequence` whose elements the targets are, all of them or a slice."""
+    """Return the place of the `pad_sequence` with the elements of the targets, all of them or a slice."""
     step = targets.origin
     while step is not None and step.op in _ALL_ELEMENTS:
         step = step.source or step.before
