@@ -32,7 +32,7 @@ class CalledDefinition:
 def called_definition(
     explanation: MessageExplanation | None, frames: Sequence[ProjectFrame], folder: str
 ) -> CalledDefinition | None:
-    """Return the function that refused its arguments, if only one of the project fits the message."""
+    """Return the function with refused arguments, if only one of the project fits the message."""
     if explanation is None or explanation.name not in _PAGES or not frames:
         return None
     name = explanation.fields["function"]
@@ -60,7 +60,7 @@ def _definitions(path: str, name: str, explanation: MessageExplanation) -> Itera
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:
-    """Yield the functions with the names that Python gives them."""
+    """Yield the functions with their qualified names."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield prefix + child.name, child

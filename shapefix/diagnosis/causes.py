@@ -172,7 +172,7 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
 
 
 def _raises_here(finding: Diagnostic, page: Page) -> bool:
-    """Whether the finding says that its line raises in every run, in whatever words."""
+    """Whether the finding predicts an error at its line in every run, perhaps in other words."""
     is_here = page.raises is Raises.HERE or any(step.role is Role.FAILURE for step in finding.evidence)
     return is_here and finding.severity is Severity.ERROR and finding.condition is None
 

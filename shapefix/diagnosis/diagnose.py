@@ -110,7 +110,7 @@ def _diagnosed(report: ErrorReport, sources: FrameSources, options: CheckOptions
 def _with_origins(
     found: tuple[ErrorCause, ...], error: ErrorReport, run: FailingRun | None
 ) -> tuple[ErrorCause, ...]:
-    """Add the places that gave the sizes to the first cause."""
+    """Add the origins of the sizes to the first cause."""
     if run is None:
         return found
     finding = found[0].finding

@@ -1,4 +1,4 @@
-"""Run the program along the stack of an error, and keep the values at the line that failed."""
+"""Run the program along the stack of an error, and keep the values of the failing line."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class FailingRuns:
         self._found: dict[tuple[Span, ...], FailingRun | None] = {}
 
     def of(self, frames: Sequence[ProjectFrame]) -> FailingRun | None:
-        """Return the run of the last frame's line that fits the stack best; None if no run gets there."""
+        """Return the run of the last frame's line with the best fit to the stack; None without a run."""
         key = tuple(frame.span for frame in frames)
         if key not in self._found:
             is_known = bool(frames) and not any(each.is_missing for each in (frames[0], frames[-1]))

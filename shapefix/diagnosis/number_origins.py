@@ -1,4 +1,4 @@
-"""Places that gave the tensors of a failing line the sizes in conflict."""
+"""Origins of the sizes in conflict at a failing line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CODE = 60
 
 
 def number_origins(run: FailingRun, message: str) -> tuple[Evidence, ...]:
-    """Return the places that stated the sizes of a message, or of the rejected operation."""
+    """Return the origins of the sizes of a message, or of the rejected operation."""
     found: dict[tuple[str, int], Evidence] = {}
     for place, text in _origins(run, message):
         span = _shown(place.span)
@@ -72,7 +72,7 @@ def _origins(run: FailingRun, message: str) -> Iterator[tuple[Place, str]]:
 
 
 def _conflicting(event: OpRejected) -> frozenset[int]:
-    """Return the numbers that do not fit each other."""
+    """Return the numbers in conflict."""
     error = event.error
     sizes: Sequence[Size] = ()
     if isinstance(error, SizeMismatch):
@@ -104,7 +104,7 @@ def _count(layout: Layout | None, number: int) -> int:
 
 
 def _of_size(origin: LayoutStep, number: int) -> Iterator[tuple[Place, str]]:
-    """Yield the step that gave a tensor a size, and the layer before it that gave it another one."""
+    """Yield the origin of a tensor's size, and the layer before it."""
     step, left = origin, _LONGEST_CHAIN
     while (
         step.source is not None and _count(step.source.layout, number) >= _count(step.layout, number) and left
@@ -125,7 +125,7 @@ def _made(layer: LibraryObject) -> Iterator[tuple[Place, str]]:
 
 
 def _of_layer(layer: Value | None, numbers: frozenset[int]) -> Iterator[tuple[Place, str]]:
-    """Yield the construction of a layer with one of some numbers, and the place that states it."""
+    """Yield the construction of a layer with one of some numbers, and the origin of the number."""
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return
     made = list(_made(layer))

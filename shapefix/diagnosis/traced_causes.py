@@ -1,4 +1,4 @@
-"""Causes that no rule predicts: from the values at the failing line, and from the stack."""
+"""Causes without a rule: from the values of the failing line, and from the stack."""
 
 from __future__ import annotations
 
