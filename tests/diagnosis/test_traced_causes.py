@@ -90,11 +90,12 @@ for batch in DataLoader([1, 2, 3], collate_fn=collate):
     pass
 """),
     Traced("table of ids", "traced-error", Confidence.LIKELY, """\
+import json
 import torch
 from torch import nn
 
-words = {"the": 0, "cat": 1}
-embedding = nn.Embedding(int(f"{len(words)}"), 4)  # cause
+words = json.loads('{"the": 0, "cat": 1}')
+embedding = nn.Embedding(len(words), 4)  # cause
 words.setdefault("sat", len(words))
 ids = torch.tensor([words[each] for each in "the cat sat".split()])  # cause
 embedding(ids)
@@ -205,8 +206,9 @@ def test_a_line_of_known_sizes_that_fit_is_no_cause(tmp_path: Path) -> None:
 
 
 def test_two_functions_of_one_name_are_no_cause(tmp_path: Path) -> None:
-    other = "class A:\n    def build(self, width):\n        pass\n\n\nclass B(A):\n    def build(self, width):\n"
-    text = f"{other}        pass\n\n\nmethod = vars(B)['build']\nmethod.__qualname__ = 'build'\nmethod()\n"
+    method = "class {}:\n    def build(self, width):\n        pass\n\n\n"
+    use = "method = vars(B)['build']\nmethod.__qualname__ = 'build'\nmethod()\n"
+    text = method.format("A") + method.format("B") + use
     found = _diagnosed(tmp_path, text)
     assert found.explanation is not None
     assert found.causes == ()
