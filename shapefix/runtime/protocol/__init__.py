@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, get_args, get_type_hints
 
-from .data import BatchLine, Collator, ExtraBatchDoneLine, ExtraBatchLine, LoaderLine, SampledRowsLine
+from .data import (
+    BatchLine,
+    Collator,
+    ExtraBatchDoneLine,
+    ExtraBatchLine,
+    LoaderLine,
+    SampledRowsLine,
+    WorkersRefusedLine,
+)
 from .exceptions import (
     ExceptionCause,
     ExceptionDetails,
@@ -141,6 +149,7 @@ __all__ = [
     "UnregisteredParametersLine",
     "UploadSkippedLine",
     "UserPlace",
+    "WorkersRefusedLine",
     "WriteProtectionLine",
     "WriteRefusedLine",
     "kind_of",
@@ -154,6 +163,7 @@ Line = (
     | SkippedMagicLine
     | FileWrittenLine
     | WriteRefusedLine
+    | WorkersRefusedLine
     | WriteProtectionLine
     | UploadSkippedLine
     | TrainerCreatedLine

@@ -12,6 +12,7 @@ from shapefix.runtime.findings.silent import (
     parameters,
     row_trials,
     views,
+    worker_starts,
 )
 from shapefix.runtime.findings.silent.registry import PROBE, silent_faults
 
@@ -27,6 +28,7 @@ MODULES = (
     overfit,
     row_trials,
     views,
+    worker_starts,
 )
 
 __all__ = ["PROBE", "silent_faults"]
