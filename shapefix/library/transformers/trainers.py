@@ -196,7 +196,7 @@ def _collate(
         note_rows_missing(call, settings["model"], batch.fields.get("input_ids"), padded)
     model = _model(call, settings)
     loss, single = token_loss(model), _is_single(settings)
-    forward = signature_of(call.ev, model) if is_training and isinstance(model, LibraryObject) else None
+    signature = None if model is None or not is_training else signature_of(call.ev, model)
     event = Collated(
         call.place,
         call.ev.calls,
@@ -207,11 +207,10 @@ def _collate(
         batch,
         loss,
         single,
-        forward=forward,
+        forward=signature if isinstance(model, LibraryObject) else None,
         returned=_returned(call, model, batch) if is_training else None,
     )
     call.ev.emit(event)
-    signature = None if model is None or not is_training else signature_of(call.ev, model)
     if signature is not None and isinstance(batch, DictValue):
         certain = certain_keys(call.ev, batch)
         keywords = {str(key): batch.fields[key] for key in certain}
