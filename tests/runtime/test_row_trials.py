@@ -206,6 +206,8 @@ def test_the_samples_of_a_script_without_a_loader_are_those_of_its_loss(tmp_path
     right, wrong = RIGHT["heads"], WRONG["a view of heads"][1]
     assert probed(tmp_path, HEAD + right + BY_HAND).found == []
     assert [each.name for each in probed(tmp_path, HEAD + wrong + BY_HAND).found] == ["mixed-samples"]
+    by_hand = "F.cross_entropy(model(x), y).backward()\n"
+    assert [each.name for each in probed(tmp_path, HEAD + wrong + by_hand).found] == ["mixed-samples"]
 
 
 GRAPH = """

@@ -57,6 +57,11 @@ WRONG = {
         "loss = F.kl_div(model(x).softmax(1), torch.rand(16, 3).softmax(1), reduction='batchmean')",
         "`kl_div` gets probabilities of a softmax, but expects log-probabilities",
     ),
+    "a divergence of raw scores": (
+        "unnormalized-scores",
+        "loss = F.kl_div(model(x) + 1, torch.rand(16, 3).softmax(1), reduction='batchmean')",
+        "`kl_div` gets scores without a log_softmax, but expects log-probabilities: it can fall below 0",
+    ),
     "over the batch": (
         "softmax-over-batch", "loss = F.nll_loss(F.log_softmax(model(x), dim=0), y)",
         "the log_softmax before `nll_loss` normalizes over dimension 0, the batch; the classes are "
@@ -79,6 +84,8 @@ RIGHT = {
     "rectified scores": "F.cross_entropy(model(x).relu(), y)",
     "probabilities for their own loss": "F.binary_cross_entropy(model(x).sigmoid()[:, 0], (y > 1).float())",
     "a divergence": "F.kl_div(model(x).log_softmax(1), torch.rand(16, 3).softmax(1), reduction='batchmean')",
+    "a divergence after a logarithm by hand": "F.kl_div("
+    "model(x) - model(x).logsumexp(1, keepdim=True), torch.rand(16, 3).softmax(1), reduction='batchmean')",
     "a normal distribution": "F.gaussian_nll_loss(model(x)[:, 0], y.float(), torch.ones(16))",
     "attention": "F.cross_entropy((x @ x.T).softmax(-1) @ model(x), y)",
 }

@@ -30,6 +30,7 @@ from .row_trials import RowTrials
 from .session import Session
 from .watchers import signatures
 from .watchers.not_finite import ModuleSums
+from .watchers.replicas import Replicas
 
 _AT_MOST = 3000
 
@@ -58,6 +59,7 @@ class ModuleCalls:
         self.roots: list[Any] = []
         self.trials = RowTrials(session, constructions)
         self.overfitting = Overfitting(session)
+        self.replicas = Replicas(session)
         session.before_end = self.overfitting.report
         self.sums = ModuleSums()
 
@@ -73,6 +75,7 @@ class ModuleCalls:
             return calls._outermost(original, self, args, kwargs, sys._getframe(1))
 
         nn.Module.__call__ = __call__
+        self.replicas.install()
 
     def name(self, module: object) -> str:
         """A module's name within the outermost module of the current or last call."""
@@ -110,6 +113,7 @@ class ModuleCalls:
         if training:
             self._session.on_phase("forward")
             self.overfitting.called(module, args, kwargs)
+            self.replicas.called(module, caller)
         call_site = self._call_sites.enter(caller)
         start, collectives = time.perf_counter(), self._session.collectives
         try:

@@ -57,6 +57,14 @@ class TrainingWatcher:
         """Watch from now on."""
         self._arithmetic.install()
         self.watch_backward()
+        before_end = self._session.before_end
+
+        def at_end() -> None:
+            before_end()
+            if self._session.backward_calls and not self._steps:
+                self._modules.trials.run([], self._graphs)
+
+        self._session.before_end = at_end
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
 
@@ -94,6 +102,7 @@ class TrainingWatcher:
         session = self._session
         session.backward_calls += 1
         self._graphs.add(loss)
+        self._modules.replicas.backward(self._graphs)
         if session.backward_calls > _MOST_BACKWARDS and not session.steps:
             session.stop(f"{_MOST_BACKWARDS} backward calls without an optimizer step")
         if session.backward_calls > max(_WRITTEN, 2 * session.wanted_steps) or not isinstance(

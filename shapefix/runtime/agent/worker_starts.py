@@ -42,7 +42,11 @@ def start_method(context: Any) -> str:
         return context
     method = context.get_start_method() if context is not None else None
     # Asked without `allow_none`, multiprocessing would settle the default for the whole script.
-    return method or multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    return (
+        method
+        or multiprocessing.get_start_method(allow_none=True)
+        or multiprocessing.get_all_start_methods()[0]
+    )
 
 
 def refusal(loader: Any, method: str, loader_id: int, caller: FrameType | None) -> WorkersRefusedLine | None:

@@ -72,6 +72,7 @@ from .training import (
     OptimizerStepLine,
     OrphanedParameters,
     OverfitLine,
+    ReplicaBypassedLine,
     ScoreFacts,
     TargetFacts,
     TrainerCreatedLine,
@@ -130,6 +131,7 @@ __all__ = [
     "OverfitLine",
     "PeakMemory",
     "ProcessesRequestedLine",
+    "ReplicaBypassedLine",
     "RowTrialLine",
     "SampledRowsLine",
     "SavedTensorWrittenLine",
@@ -176,6 +178,7 @@ Line = (
     | ModuleEnterLine
     | ModuleExitLine
     | ForwardSignatureLine
+    | ReplicaBypassedLine
     | RowTrialLine
     | LossCallLine
     | BackwardLine

@@ -173,6 +173,15 @@ class OptimizerStepLine(TypedDict):
     extra: bool
 
 
+class ReplicaBypassedLine(TypedDict):
+    """A training step called a module in DistributedDataParallel, and not its wrapper."""
+
+    kind: Literal["replica_bypassed"]
+    model: str
+    called_at: UserPlace | None
+    created_at: UserPlace | None
+
+
 class OverfitLine(TypedDict):
     """The end of a training on one batch. unchanged are parameters with the values of before the first step.
 

@@ -40,6 +40,7 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "constant-output": (None, _WARNING),
     "cut-gradient": (None, _WARNING),
     "no-overfit": (None, _WARNING),
+    "forward-outside-ddp": ("SF613", _WARNING),
     "unstartable-workers": (None, _ERROR),
     "copy-to-device": ("SF603", _INFO),
     "large-copy": (None, _INFO),

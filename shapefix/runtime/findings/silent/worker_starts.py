@@ -20,7 +20,7 @@ def _workers(observed: Observations) -> Iterator[RuntimeFinding]:
         made = span(loader["created_at"])
         how = f"each worker is a new interpreter ({line['method']})"
         if line["part"] is None:
-            message = f"{how} and would run this script again: RuntimeError; use `if __name__ == \"__main__\":`"
+            message = f'{how} and would run this script again: RuntimeError; use `if __name__ == "__main__":`'
             shown = "workers would start here, outside of any function and condition"
         else:
             message = f"{how} and cannot get `{line['part']}`: {line['type']}: {line['message']}"
