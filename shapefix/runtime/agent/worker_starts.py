@@ -1,4 +1,4 @@
-"""Workers of a loader in new interpreters: what they cannot get, and a script that they would run again."""
+"""Workers of a loader in new interpreters: objects without a pickle, and scripts to be run again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Enough(Exception):
 
 
 class _Sink:
-    """A file that keeps nothing."""
+    """A file without contents."""
 
     def __init__(self) -> None:
         self.written = 0
@@ -41,7 +41,7 @@ def start_method(context: Any) -> str:
     if isinstance(context, str):
         return context
     method = context.get_start_method() if context is not None else None
-    # Asked without `allow_none`, multiprocessing would settle the default for the whole script.
+    # Without `allow_none`, multiprocessing would settle the default for the whole script.
     return (
         method
         or multiprocessing.get_start_method(allow_none=True)

@@ -1,4 +1,4 @@
-"""Modules in DistributedDataParallel, and training calls of them that go around it."""
+"""Modules in DistributedDataParallel, and training calls of them instead of the wrapper."""
 
 from __future__ import annotations
 

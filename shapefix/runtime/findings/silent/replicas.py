@@ -1,4 +1,4 @@
-"""Training calls of a module in DistributedDataParallel that go around it."""
+"""Training calls of a module in DistributedDataParallel, instead of the wrapper."""
 
 from __future__ import annotations
 

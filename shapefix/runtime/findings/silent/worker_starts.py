@@ -1,4 +1,4 @@
-"""Loaders whose workers would not start: the probe runs them without workers."""
+"""Loaders of workers in new interpreters: the probe runs without workers, and says if they would not start."""
 
 from __future__ import annotations
 
