@@ -228,6 +228,42 @@ def test_the_nodes_of_a_graph_are_no_samples(tmp_path: Path) -> None:
     assert probed(tmp_path, HEAD + GRAPH + BY_HAND).found == []
 
 
+SAMPLED = """
+from torch.distributions import Categorical, Normal
+
+one, two = nn.Linear(6, 4), nn.Linear(2, 6)
+optimizer = torch.optim.Adam([*one.parameters(), *two.parameters()])
+for row in x:
+    mean, scale = one(row).chunk(2, dim=-1)
+    given = Normal(mean, scale.exp())
+    {sampled}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_sample_without_a_gradient_is_named(tmp_path: Path) -> None:
+    text = HEAD + SAMPLED.format(sampled="loss = F.mse_loss(two(given.sample()), row)  # fault")
+    (found,) = probed(tmp_path, text).found
+    assert (found.name, found.span.row) == ("cut-gradient", row(text, "fault"))
+    assert found.message.startswith("`Normal.sample()` has no gradient: ")
+
+
+@pytest.mark.parametrize(
+    "sampled",
+    [
+        "loss = F.mse_loss(two(given.rsample()), row)",
+        "a = given.sample(); loss = (two(a).pow(2).mean(1) * given.log_prob(a).sum(1)).mean()",
+        "a = given.sample(); loss = F.mse_loss(two(mean), row) + 0 * a.mean()",
+        "a = Categorical(logits=mean).sample(); loss = F.mse_loss(two(mean), row)",
+    ],
+)
+def test_samples_with_a_way_for_the_gradient_are_silent(tmp_path: Path, sampled: str) -> None:
+    more = "; loss = loss + 0 * scale.sum()"
+    assert probed(tmp_path, HEAD + SAMPLED.format(sampled=sampled + more)).found == []
+
+
 UNREGISTERED = """
 class Net(nn.Module):
     def __init__(self):

@@ -29,6 +29,7 @@ from .repeated_calls import RepeatedCalls
 from .row_trials import RowTrials
 from .session import Session
 from .watchers import signatures
+from .watchers.distribution_samples import DistributionSamples
 from .watchers.not_finite import ModuleSums
 from .watchers.replicas import Replicas
 
@@ -60,6 +61,7 @@ class ModuleCalls:
         self.trials = RowTrials(session, constructions)
         self.overfitting = Overfitting(session)
         self.replicas = Replicas(session)
+        self.samples = DistributionSamples(session)
         session.before_end = self.overfitting.report
         self.sums = ModuleSums()
 
@@ -76,6 +78,7 @@ class ModuleCalls:
 
         nn.Module.__call__ = __call__
         self.replicas.install()
+        self.samples.install()
 
     def name(self, module: object) -> str:
         """A module's name within the outermost module of the current or last call."""

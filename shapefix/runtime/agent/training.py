@@ -194,15 +194,14 @@ class TrainingWatcher:
                     )
                 )
 
-        self._modules.trials.run(
-            [
-                each
-                for group in optimizer.param_groups
-                for each in group["params"]
-                if each.grad is None and each.requires_grad
-            ],
-            self._graphs,
-        )
+        missing = [
+            each
+            for group in optimizer.param_groups
+            for each in group["params"]
+            if each.grad is None and each.requires_grad
+        ]
+        self._modules.samples.report(missing, self._modules.roots, self._graphs)
+        self._modules.trials.run(missing, self._graphs)
 
     def _gradients(self, optimizer: Any) -> GradientsLine:
         """The parameters of an optimizer with and without a gradient at its first step."""

@@ -73,6 +73,7 @@ from .training import (
     OrphanedParameters,
     OverfitLine,
     ReplicaBypassedLine,
+    SampleCutLine,
     ScoreFacts,
     TargetFacts,
     TrainerCreatedLine,
@@ -133,6 +134,7 @@ __all__ = [
     "ProcessesRequestedLine",
     "ReplicaBypassedLine",
     "RowTrialLine",
+    "SampleCutLine",
     "SampledRowsLine",
     "SavedTensorWrittenLine",
     "ScoreFacts",
@@ -172,6 +174,7 @@ Line = (
     | ProcessesRequestedLine
     | LoaderLine
     | BatchLine
+    | SampleCutLine
     | SampledRowsLine
     | ExtraBatchLine
     | ExtraBatchDoneLine

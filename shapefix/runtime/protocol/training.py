@@ -182,6 +182,16 @@ class ReplicaBypassedLine(TypedDict):
     created_at: UserPlace | None
 
 
+class SampleCutLine(TypedDict):
+    """A `sample()` of a distribution between the loss and parameters without a gradient."""
+
+    kind: Literal["sample_cut"]
+    distribution: str
+    called_at: UserPlace | None
+    parameters: list[str]
+    count: int
+
+
 class OverfitLine(TypedDict):
     """The end of a training on one batch. unchanged are parameters with the values of before the first step.
 

@@ -3,6 +3,7 @@
 from shapefix.runtime.findings.silent import (
     batch_keys,
     copies,
+    distribution_samples,
     gradients,
     loss_scores,
     loss_targets,
@@ -19,6 +20,7 @@ from shapefix.runtime.findings.silent.registry import PROBE, silent_faults
 
 MODULES = (
     copies,
+    distribution_samples,
     gradients,
     batch_keys,
     not_finite,

@@ -1,4 +1,4 @@
-"""Loaders of workers in new interpreters: the probe runs without workers, and says if they would not start."""
+"""Loaders with workers in new interpreters: whether they would start, although the probe runs without."""
 
 from __future__ import annotations
 
