@@ -77,8 +77,6 @@ class ModuleCalls:
             return calls._outermost(original, self, args, kwargs, sys._getframe(1))
 
         nn.Module.__call__ = __call__
-        self.replicas.install()
-        self.samples.install()
 
     def name(self, module: object) -> str:
         """A module's name within the outermost module of the current or last call."""

@@ -26,6 +26,15 @@ class TargetFacts(TypedDict):
     reduction: str | None
 
 
+class PaddedTargets(TypedDict):
+    """The padding of `pad_sequence` among the targets of a loss without its `ignore_index`."""
+
+    count: int
+    total: int
+    value: float
+    made_at: UserPlace | None
+
+
 class ScoreFacts(TypedDict):
     """The scores of a loss: their activation, if known, and its dimension.
 
@@ -50,6 +59,7 @@ class LossCallLine(TypedDict):
     input: CallArguments
     targets: TargetFacts | None
     scores: ScoreFacts | None
+    padding: PaddedTargets | None
 
 
 class BackwardLine(TypedDict):

@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "unnormalized-scores": ("SF514", _ERROR),
     "softmax-over-batch": ("SF515", _ERROR),
     "silent-float64": (None, _WARNING),
+    "padding-in-loss": ("SF203", _WARNING),
     "ignored-targets": (None, _ERROR),
     "target-range": ("SF522", _ERROR),
     "one-class": (None, _WARNING),
