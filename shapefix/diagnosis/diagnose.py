@@ -23,6 +23,7 @@ from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_o
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.diagnosis.traced_causes import traced_cause
+from shapefix.diagnosis.value_origins import attribute_origins, sample_origins
 from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
@@ -91,7 +92,7 @@ def _diagnosed(report: ErrorReport, sources: FrameSources, options: CheckOptions
     session = _checked([frame for each in chain for frame in frames[id(each)]], options)
     findings = _findings(session)
     diagnoses = []
-    runs = FailingRuns()
+    runs = FailingRuns(sources.folder)
     for error in chain:
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings)
@@ -115,7 +116,11 @@ def _with_origins(
         return found
     finding = found[0].finding
     known = {(span.path, span.row) for span in (finding.span, *(step.span for step in finding.evidence))}
-    origins = number_origins(run, error.message)
+    origins = (
+        *number_origins(run, error.message),
+        *sample_origins(run),
+        *attribute_origins(run, finding.message),
+    )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
     return (replace(found[0], origins=new), *found[1:])
 

@@ -151,6 +151,9 @@ class _LoadSearch:
                 self.found.append(SizeOrigin("", path, row, line))
                 return
         for node in ast.walk(value):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                self._follow_results(number, node.func.id, tree)
+        for node in ast.walk(value):
             if isinstance(node, ast.Name) and (number, node.id) not in self._seen:
                 self._seen.add((number, node.id))
                 self._follow_name(number, node.id, tree)
@@ -173,6 +176,16 @@ class _LoadSearch:
             for statement in tree.body:
                 if isinstance(statement, ast.Assign) and name in _names(statement.targets):
                     self.follow(number, statement.value)
+
+    def _follow_results(self, number: int, called: str, tree: ast.Module) -> None:
+        """Add the loads of data in a function of the file, if it returns their results."""
+        if (number, f"{called}()") in self._seen:
+            return
+        self._seen.add((number, f"{called}()"))
+        for function in tree.body:
+            if isinstance(function, ast.FunctionDef) and function.name == called:
+                for value in _results_of(function):
+                    self.follow(number, value)
 
     def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:
         """Return the innermost function around a frame's statement."""
@@ -207,3 +220,13 @@ def _bound(function: ast.FunctionDef) -> set[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     return stored | {each.arg for each in function.args.args}
+
+
+def _results_of(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Yield the values returned by a function, and those of the names in them."""
+    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
+    yield from returned
+    names = {node.id for value in returned for node in ast.walk(value) if isinstance(node, ast.Name)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and names & _names(node.targets):
+            yield node.value

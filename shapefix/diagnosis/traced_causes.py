@@ -13,6 +13,7 @@ from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.failing_runs import FailingRun
 from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
+from shapefix.diagnosis.value_origins import value_origins
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
 from shapefix.sources.text import Unreadable
@@ -46,6 +47,9 @@ def traced_cause(
         return _of_layer(explanation, frames, layer)
     is_of_sizes = run is not None and explanation.name in _ABOUT_SIZES
     origins = number_origins(run, report.message) if run is not None and is_of_sizes else ()
+    of_values = value_origins(run, explanation.name) if run is not None else ()
+    if of_values:
+        return _of_values(explanation, frames, of_values)
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected and not (origins and run is not None and run.has_unknown):
         return None
@@ -55,6 +59,15 @@ def traced_cause(
         Confidence.ONLY if is_rejected else Confidence.LIKELY,
         is_at_failing_line=True,
     )
+
+
+def _of_values(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], origins: Sequence[Evidence]
+) -> ErrorCause:
+    """Return the failing line, with the origins of its values."""
+    confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
+    found = _diagnostic(explanation, explanation.what, frames, origins)
+    return ErrorCause(found, confidence, is_at_failing_line=True)
 
 
 def _of_call(
