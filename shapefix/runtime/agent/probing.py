@@ -111,6 +111,8 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     memory = device_setup.install(session, device, modules.running)
     session.on_phase = MemoryTimeline(session, memory).begin
     modules.install()
+    modules.replicas.install()
+    modules.samples.install()
     Loaders(session, exceptions, call_sites).install()
     loss_calls.install(session, exceptions, call_sites)
     if options.ranks is None:
