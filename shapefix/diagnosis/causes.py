@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shapefix.diagnosis.error_reports import ErrorReport
+from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.diagnostics import Diagnostic, ExpectedError, Role, Severity, Span
 from shapefix.rulebook.pages import Page, Raises, pages_by_code
@@ -93,13 +94,18 @@ class _Match:
 
 
 def causes(
-    report: ErrorReport, frames: Sequence[ProjectFrame], findings: Iterable[Diagnostic]
+    report: ErrorReport,
+    frames: Sequence[ProjectFrame],
+    findings: Iterable[Diagnostic],
+    live: LiveFacts | None = None,
 ) -> tuple[ErrorCause, ...]:
     """Return the explanations of an error among the findings, the most likely first.
 
-    Without frames, the findings of the whole project are compared.
+    Without frames, the findings of the whole project are compared. live has the sizes of the values in the
+    failing line, for a message without numbers.
     """
-    matches = [match for each in findings if (match := _match(report, frames, each)) is not None]
+    known = live.numbers if live is not None else frozenset[str]()
+    matches = [match for each in findings if (match := _match(report, frames, each, known)) is not None]
     if not frames:
         # Any line of the project may have raised it, but few predict these words, numbers and names.
         named = frozenset(_QUOTED.findall(report.message))
@@ -133,7 +139,9 @@ def causes(
     )
 
 
-def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnostic) -> _Match | None:
+def _match(
+    report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnostic, known: frozenset[str]
+) -> _Match | None:
     """Compare a finding with an error; None if it does not explain it."""
     page = pages_by_code().get(finding.code)
     if page is None or finding.is_answer or page.raises in (Raises.NEVER, Raises.HIDDEN):
@@ -146,6 +154,8 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
         return None
     at = _place(frames, finding)
     agrees = _agrees(report, finding)
+    if agrees is None and known:
+        agrees = _agrees_with_values(known, finding)
     if frames and at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
         # This line would have raised, but another one did.
         return None
@@ -197,6 +207,12 @@ def _agrees(report: ErrorReport, finding: Diagnostic) -> bool | None:
     if numbers and own_numbers:
         return True if numbers & own_numbers else None
     return None
+
+
+def _agrees_with_values(known: frozenset[str], finding: Diagnostic) -> bool | None:
+    """Whether the numbers of a finding are sizes in the failing line; None if it states others."""
+    numbers, _ = _split(_facts(_LINE.sub("", finding.message)))
+    return True if len(numbers) >= 2 and numbers <= known else None
 
 
 def _facts(text: str) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Diagnose the last error of a log: its meaning, and its causes in the sources."""
 
 # Paths are plain strings here, as in sources.
+# ruff: noqa: PTH120
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
+from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
@@ -37,7 +39,8 @@ class Diagnosis:
     report is the error at the end of its chain; error is the exception of that chain with an explanation or
     a cause. frames are those of the user's own code, outermost first. session is None if no file of them
     exists. layer is the one that failed, if there is no cause. holder is the number of the cell with the
-    error in its outputs, and other_cells are those with other errors.
+    error in its outputs, and other_cells are those with other errors. live are the facts of the running
+    program, None for a log.
     """
 
     report: ErrorReport
@@ -49,6 +52,7 @@ class Diagnosis:
     layer: FailingLayer | None = None
     holder: int | None = None
     other_cells: tuple[int, ...] = ()
+    live: LiveFacts | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -82,18 +86,33 @@ def diagnose_notebook(path: str, folder: str, options: CheckOptions | None = Non
     return replace(found, holder=last.cell.number, other_cells=tuple(dict.fromkeys(others)))
 
 
-def _diagnosed(report: ErrorReport, sources: FrameSources, options: CheckOptions) -> Diagnosis:
+def diagnose_exception(
+    report: ErrorReport, facts: Sequence[LiveFacts], notebook: str, options: CheckOptions | None = None
+) -> Diagnosis:
+    """Diagnose an exception of this process. Raises ConfigurationError.
+
+    facts are those for the exceptions of its chain, in that order. notebook is the path of the cells.
+    """
+    sources = FrameSources(os.path.dirname(notebook), notebook)
+    return _diagnosed(report, sources, options or CheckOptions(), facts)
+
+
+def _diagnosed(
+    report: ErrorReport, sources: FrameSources, options: CheckOptions, facts: Sequence[LiveFacts] = ()
+) -> Diagnosis:
+    report = sources.located(report)
     chain = list(report.chain())
     frames = {id(each): sources.frames(each) for each in chain}
     session = _checked([frame for each in chain for frame in frames[id(each)]], options)
     findings = _findings(session)
     diagnoses = []
-    for error in chain:
+    for number, error in enumerate(chain):
+        live = facts[number] if number < len(facts) else LiveFacts() if facts else None
         own = frames[id(error)] or frames[id(report)]
-        found = causes(error, own, findings)
+        found = causes(error, own, findings, live)
         explanation = explain_message(error.message)
-        layer = None if found else failing_layer(explanation, own, sources.folder)
-        diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer))
+        layer = None if found else failing_layer(explanation, own, sources.folder, live)
+        diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer, live=live))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
 
 

@@ -30,6 +30,7 @@ _NOTEBOOK_FRAMES = (
     re.compile(
         r"(?P<path>.+\.ipynb) Cell (?P<number>\d{1,9})'?(?: line (?P<row>\d{1,9}))?(?: in (?P<function>.+))?$"
     ),
+    re.compile(r"(?P<path><(?:timed exec|timed eval|magic-timeit|string)>) in (?P<function>.+)$"),
     re.compile(r"(?P<path>(?:[~/.]|[A-Za-z]:\\)[^:]*\.py)(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
 )
 _ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
