@@ -59,7 +59,7 @@ def failing_layer(
     folder: str,
     live: LiveFacts | None = None,
 ) -> FailingLayer | None:
-    """Return the layer on the failing line, if only one fits the message, or the live module that raised."""
+    """Return the layer on the failing line, if only one fits the message and the live facts."""
     family = _FAMILIES.get(explanation.name) if explanation is not None else None
     if explanation is None or family is None or not frames or frames[-1].is_missing:
         return None

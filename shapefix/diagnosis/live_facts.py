@@ -19,7 +19,7 @@ class LiveValue:
 
 @dataclass(frozen=True)
 class LiveLayer:
-    """The innermost module whose forward raised: its name, its code, and its arguments.
+    """The innermost failed module: its name, its code, and its arguments.
 
     name starts with a variable of the program, `model.encoder.0`; it is "" for a module without one.
     """
@@ -30,14 +30,14 @@ class LiveLayer:
 
     @property
     def attribute(self) -> str:
-        """The last attribute in the name that is not a number of a container."""
+        """The last attribute in the name, without the numbers of a container."""
         parts = [part for part in self.name.split(".") if not part.isdecimal()]
         return parts[-1] if parts else ""
 
 
 @dataclass(frozen=True)
 class LiveFacts:
-    """The values of the innermost line of the user's own code, and the module that raised, if any."""
+    """The values in the innermost line of the user's own code, and the failed module, if any."""
 
     values: tuple[LiveValue, ...] = ()
     layer: LiveLayer | None = None

@@ -121,7 +121,7 @@ class FrameSources:
     def _compiled(
         self, frame: StackFrame, outer: StackFrame | None, matched: MatchedCells | None
     ) -> StackFrame:
-        """Return the frame of a cell or file for a row that was compiled apart.
+        """Return the frame of a cell or file for one in a separately compiled part of it.
 
         outer is the user's frame around it.
         """
@@ -217,7 +217,7 @@ class FrameSources:
 
 
 def compiled_row(text: str, frame: StackFrame, row: int) -> int | None:
-    """Return the row of a cell for a frame in code that a magic of it compiles; None for other code.
+    """Return the row of a cell for a frame in the code of its magic; None for other code.
 
     row is that of the call of the magic.
     """

@@ -23,7 +23,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def cell_listings(path: str, cells: SessionCells, number: int, text: str) -> list[ShapeListing]:
-    """Return the listings of a cell: of what it defines, then of its statements."""
+    """Return the listings of a cell: of its definitions, then of its statements."""
     code = python_cell(number, text).text
     try:
         with warnings.catch_warnings():

@@ -30,7 +30,7 @@ class LiveCells(Protocol):
         """Return the path of a cell in its notebook; None for other files."""
 
     def text(self, filename: str) -> str | None:
-        """Return the text of a cell without empty rows at its start; None for other files."""
+        """Return the text of a cell as its frames count its rows; None for other files."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _frames(error: BaseException, cells: LiveCells) -> tuple[StackFrame, ...]:
 
 
 def _facts(error: BaseException, cells: LiveCells) -> LiveFacts:
-    """Return the values of the innermost statement of the user, and the module that raised."""
+    """Return the values of the innermost statement of the user, and the failed module."""
     own: tuple[str, FrameType] | None = None
     outer: tuple[str, int] | None = None
     for frame, row in traceback.walk_tb(error.__traceback__):

@@ -178,7 +178,7 @@ _MISSING = object()
 
 
 def _references(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield the longest names, attributes and items that are read in some code."""
+    """Yield the names, attributes and items read by some code, the longest first."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
         return
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load):

@@ -59,11 +59,11 @@ class Magics:
         with_one_line(lambda: self._line(line))
 
     def check_cell(self, line: str, cell: str) -> None:
-        """Run `%%check`, where IPython gives the cell to a magic."""
+        """Run `%%check` as a cell magic, for the cells left by transform."""
         self._cell("check", line, cell)
 
     def shapes_cell(self, line: str, cell: str) -> None:
-        """Run `%%shapes`, where IPython gives the cell to a magic."""
+        """Run `%%shapes` as a cell magic, for the cells left by transform."""
         self._cell("shapes", line, cell)
 
     def transform(self, lines: list[str]) -> list[str]:

@@ -30,7 +30,7 @@ def session_path() -> str:
 
 
 class SessionCells:
-    """The cells that an IPython shell has run; the number of a cell is its execution count.
+    """The executed cells of an IPython shell; the number of a cell is its execution count.
 
     Of a cell with an error only the statements before the failing one are kept.
     """
@@ -84,12 +84,12 @@ class SessionCells:
         return json.dumps(content).encode()
 
     def path(self, filename: str) -> str | None:
-        """Return the path of the cell that was compiled with a file name; None for other files."""
+        """Return the path of the cell with this file name of its code; None for other files."""
         number = self._number_of(filename)
         return None if number is None else path_of(session_path(), number)
 
     def text(self, filename: str) -> str | None:
-        """Return the text of a cell without empty rows at its start; None for other files."""
+        """Return the text of a cell as its frames count its rows; None for other files."""
         number = self._number_of(filename)
         if number is None:
             return None
@@ -98,15 +98,17 @@ class SessionCells:
 
     def _number_of(self, filename: str) -> int | None:
         known = getattr(getattr(self._shell, "compile", None), "_filename_map", None)
-        number = int(known[filename]) if isinstance(known, dict) and filename in known else None
-        if number is None:
+        number: int
+        if isinstance(known, dict) and filename in known:
+            number = int(known[filename])
+        else:
             found = _INPUT.match(filename)
             if found is None:
                 return None
             number = int(found[1])
         typed = self.typed
         quoted = comparable(enumerate((row.rstrip("\n") for row in linecache.getlines(filename)), 1))
-        likely = [number, *range(len(typed) - 1, 0, -1)]
+        likely: list[int] = [number, *range(len(typed) - 1, 0, -1)]
         # A magic such as %%capture runs the rest of its cell under another number.
         for each in likely:
             if each < len(typed) and shift_of(typed[each], quoted) is not None:
