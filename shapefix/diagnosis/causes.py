@@ -106,6 +106,8 @@ def causes(
     """
     known = live.numbers if live is not None else frozenset[str]()
     matches = [match for each in findings if (match := _match(report, frames, each, known)) is not None]
+    if live is not None and live.layer is not None:
+        matches = _about_layer(matches, live.layer.attribute)
     if not frames:
         # Any line of the project may have raised it, but few predict these words, numbers and names.
         named = frozenset(_QUOTED.findall(report.message))
@@ -137,6 +139,17 @@ def causes(
         ErrorCause(kept[0].finding, confidence, kept[0].at is _At.FAILING),
         *(ErrorCause(match.finding, Confidence.LIKELY, match.at is _At.FAILING) for match in kept[1:]),
     )
+
+
+def _about_layer(matches: list[_Match], attribute: str) -> list[_Match]:
+    """Drop the findings about other layers of the failing line, if one is about the layer of this name."""
+    about = [match for match in matches if match.at is _At.FAILING and attribute in _layers(match.finding)]
+    return [match for match in matches if match in about or match.at is not _At.FAILING] if about else matches
+
+
+def _layers(finding: Diagnostic) -> set[str]:
+    """Return the last parts of the names in a finding."""
+    return {name.rpartition(".")[2] for name in _QUOTED.findall(finding.message)}
 
 
 def _match(

@@ -116,9 +116,10 @@ def _facts(error: BaseException, cells: LiveCells) -> LiveFacts:
         text = cells.text(name)
         if text is not None:
             outer = text, row
-        elif name in MEASURED and outer is not None:
-            text, row = outer[0], compiled_row(outer[0], StackFrame(name, row), outer[1]) or 0
             text = python_cell(1, text).text
+        elif name in MEASURED and outer is not None:
+            row = compiled_row(outer[0], StackFrame(name, row), outer[1]) or 0
+            text = python_cell(1, outer[0]).text
         elif not is_installed(name):
             text = "".join(linecache.getlines(name, frame.f_globals))
         if text is not None:

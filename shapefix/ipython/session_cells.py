@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.notebook_cells import blank_rows, comparable, shift_of
-from shapefix.diagnosis.project_frames import is_installed
+from shapefix.diagnosis.project_frames import MEASURED, compiled_row, is_installed
 from shapefix.diagnostics import path_of
 from shapefix.sources.notebooks import python_cell
 
@@ -45,7 +46,11 @@ class SessionCells:
         if not isinstance(count, int) or getattr(result, "success", True):
             return
         error = getattr(result, "error_in_exec", None)
-        self._failed[count] = _failing_row(error.__traceback__) if error is not None else 1
+        typed = self.typed
+        if error is not None and count < len(typed):
+            self._failed[count] = _failing_row(error.__traceback__, typed[count])
+        else:
+            self._failed[count] = 1
 
     @property
     def typed(self) -> Sequence[str]:
@@ -94,7 +99,9 @@ class SessionCells:
         if number is None:
             return None
         compiled = "".join(linecache.getlines(filename))
-        return self.typed[number] if "run_cell_magic" in compiled else compiled
+        if "get_ipython().run_" not in compiled:
+            return compiled
+        return "".join(self.typed[number].splitlines(keepends=True)[blank_rows(self.typed[number]) :])
 
     def _number_of(self, filename: str) -> int | None:
         known = getattr(getattr(self._shell, "compile", None), "_filename_map", None)
@@ -116,23 +123,27 @@ class SessionCells:
         return number
 
 
-def _failing_row(traceback: TracebackType | None) -> int:
-    """Return the row of the cell in a traceback: that of the first frame outside of libraries."""
+def _failing_row(traceback: TracebackType | None, text: str) -> int:
+    """Return the row of a cell in a traceback: that of the first frame outside of libraries."""
+    found = None
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if code.co_name == "<module>" and not is_installed(code.co_filename.replace("<ipython-input", "")):
-            return traceback.tb_lineno
+        code, row = traceback.tb_frame.f_code, traceback.tb_lineno
+        name = code.co_filename
+        if found is None:
+            if code.co_name == "<module>" and not is_installed(name.replace("<ipython-input", "")):
+                found = row + blank_rows(text)
+        elif name in MEASURED:
+            return compiled_row(text, StackFrame(name, row), found) or found
         traceback = traceback.tb_next
-    return 1
+    return found or 1
 
 
 def before_row(text: str, row: int) -> str:
-    """Return the statements of a cell before the one at a row, counted without empty rows at the start."""
+    """Return the statements of a cell before the one at a row."""
     code = python_cell(1, text).text
     rows = text.split("\n")
     if text.lstrip().startswith("%%") and not code.strip():
         return ""
-    row += blank_rows(text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
