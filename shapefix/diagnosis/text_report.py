@@ -17,12 +17,14 @@ from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installe
 from shapefix.diagnosis.size_origins import SizeOrigin
 from shapefix.diagnostics import Applicability
 from shapefix.report.full import render as render_findings
+from shapefix.report.paint import painter
 from shapefix.report.view import View, one_line, visible
 
 _MOST_FRAMES = 6
 """The most frames of the user's own code; the middle of a longer stack is left out."""
 _MOST_OTHERS = 4
 _MOST_MESSAGE = 400
+_STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 
 
@@ -34,13 +36,15 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
         yield from _live(diagnosis.live, view)
     if diagnosis.causes:
         first, *others = diagnosis.causes
-        yield f"\nCause: {_confidence(first, len(diagnosis.causes))}\n"
+        yield _styled(f"\nCause: {_confidence(first, len(diagnosis.causes))}\n", "name", view)
         shown = "".join(render_findings([first.finding], (), _quiet(view)))
         yield shown.rstrip("\n") + "\n"
         yield from _others(others, view)
         if patch:
             yield "\n"
-            yield from (visible(line.replace("\r\n", "\n"), "\n\t") for line in patch)
+            for line in patch:
+                shown = visible(line.replace("\r\n", "\n"), "\n\t")
+                yield _styled(shown, _STYLES_OF_PATCH.get(shown[:1], ""), view)
         if patch and diagnosis.live is None:
             unsafe = first.finding.fix is not None and first.finding.fix.applicability is Applicability.UNSAFE
             yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
@@ -67,7 +71,8 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     message = visible(error.message, "\n\t")
     if len(message) > _MOST_MESSAGE:
         message = message[:_MOST_MESSAGE] + "…"
-    yield ": ".join(part for part in (error.name, message) if part) + "\n"
+    name = _styled(error.name, "error", view)
+    yield ": ".join(part for part in (name, message) if part) + "\n"
     if diagnosis.error is not diagnosis.report:
         last = diagnosis.report
         what = "the log ends" if diagnosis.live is None else "the cell ended"
@@ -114,15 +119,25 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
 def _live(live: LiveFacts, view: View) -> Iterator[str]:
     """Render the values of the failing line, and the module with the error."""
     if live.values:
-        yield "\nValues in the failing line:\n"
+        yield _styled("\nValues in the failing line:\n", "name", view)
         size = max(len(value.name) for value in live.values)
         for value in live.values:
             yield from _row(f"  {one_line(value.name):<{size}}  {one_line(value.text)}", view)
     if live.layer is not None and live.layer.name:
-        yield "\nThe module that raised:\n"
+        yield _styled("\nThe module that raised:\n", "name", view)
         yield from _row(f"  {one_line(live.layer.name)} = {one_line(live.layer.code)}", view)
         for value in live.layer.arguments:
             yield from _row(f"    {one_line(value.name)}: {one_line(value.text)}", view)
+
+
+def _styled(text: str, style: str, view: View) -> str:
+    """Return a text in a style, if the view has colors."""
+    start, end = len(text) - len(text.lstrip("\n")), len(text.rstrip("\n"))
+    if not view.color or not style or start >= end:
+        return text
+    # A painter replaces control characters, and ends its lines.
+    shown = painter(True)([[(text[start:end].replace("\t", "    "), style)]]).rstrip("\n")
+    return f"{text[:start]}{shown}{text[end:]}"
 
 
 def _row(line: str, view: View) -> Iterator[str]:

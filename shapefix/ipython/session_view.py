@@ -12,7 +12,10 @@ from shapefix.report.view import View
 
 _WIDTH = 100
 _ESCAPE = re.compile(r"\x1b\[([\d;]*)m")
-_BLOCK = "white-space: pre-wrap; line-height: 1.3; margin: 0"
+_BLOCK = (
+    "white-space: pre-wrap; margin: 0; padding: 0 var(--jp-code-padding, 5px);"
+    " font-size: var(--jp-code-font-size, 13px); line-height: var(--jp-code-line-height, 1.3)"
+)
 _STYLES = {
     1: "font-weight: bold",
     31: "color: var(--jp-error-color1, #c62828)",

@@ -13,8 +13,10 @@ from shapefix.diagnosis.causes import Confidence
 from shapefix.diagnosis.diagnose import diagnose_notebook
 from shapefix.engine.settings import CheckOptions
 
-nbclient = pytest.importorskip("nbclient", reason="needs ipykernel and nbclient: pip install -e '.[dev]'")
-pytest.importorskip("ipykernel", reason="needs ipykernel and nbclient: pip install -e '.[dev]'")
+MISSING = "needs ipykernel and nbclient: pip install -e '.[dev]'"
+nbclient: Any = pytest.importorskip("nbclient", reason=MISSING)
+nbformat: Any = pytest.importorskip("nbformat", reason=MISSING)
+pytest.importorskip("ipykernel", reason=MISSING)
 
 MODEL = """\
 class Net(nn.Module):
@@ -96,8 +98,6 @@ def _output(cell: Any) -> CellOutput:
 
 @pytest.mark.slow
 def test_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import nbformat
-
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "profile"))
     (tmp_path / "part.py").write_text("import torch\nq = torch.zeros(3, 4)\nq @ q\n")
     made = [nbformat.v4.new_code_cell(source) for source in CELLS.values()]
