@@ -34,6 +34,7 @@ _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
 MEASURED = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
 """Paths of the code that `%time` and `%timeit` compile."""
+_TIMED = re.compile(r"(?:[^#'\"]*=)?\s*%%?time(?:it)?\b")
 _EXECUTED = "<string>"
 _EXEC_OF_FILE = re.compile(r"""exec\(\s*open\(\s*["']([^"']+)["']""")
 _COMPARED = 20
@@ -91,7 +92,7 @@ class FrameSources:
         """
         frames: list[StackFrame] = []
         matched = self._matched(report)
-        outer: StackFrame | None = None
+        outer = self._holding(report)
         place = 0
         for frame in report.frames:
             cell = matched.cells.get(frame.path) if matched is not None and frame.is_cell else None
@@ -118,6 +119,19 @@ class FrameSources:
             members=tuple(map(self.located, report.members)),
         )
 
+    def _holding(self, report: ErrorReport) -> StackFrame | None:
+        """Return the row of the magic around a stack without it, as earlier versions of IPython store it."""
+        if not report.frames or report.frames[0].path not in MEASURED or self.notebook is None:
+            return None
+        for cell in self._read(self.notebook):
+            if cell.number == self._holder:
+                rows = cell.text.split("\n")
+                magics = [number for number, row in enumerate(rows, 1) if _TIMED.match(row)]
+                if len(magics) == 1:
+                    text = rows[magics[0] - 1].strip()
+                    return StackFrame(path_of(self.notebook, cell.number), magics[0], "", text, cell.count)
+        return None
+
     def _compiled(
         self, frame: StackFrame, outer: StackFrame | None, matched: MatchedCells | None
     ) -> StackFrame:
@@ -125,9 +139,11 @@ class FrameSources:
 
         outer is the user's frame around it.
         """
-        if outer is None or not frame.row:
+        if outer is None:
             return frame
         cell = matched.cells.get(outer.path) if matched is not None else None
+        if cell is None and (place := cell_of(outer.path)) is not None:
+            cell = next((each for each in self._read(place[0]) if each.number == place[1]), None)
         if cell is not None and (row := compiled_row(cell.text, frame, outer.row)) is not None:
             return replace(outer, row=row, text=cell.text.split("\n")[row - 1].strip(), quoted=())
         is_magic = cell is not None and cell.text.lstrip().startswith("%%")
@@ -227,7 +243,7 @@ def compiled_row(text: str, frame: StackFrame, row: int) -> int | None:
     if not magic.startswith("%%"):
         return row
     row = rows_before(text) + frame.row
-    return row if row <= len(text.split("\n")) else None
+    return row if frame.row and row <= len(text.split("\n")) else None
 
 
 def _missing(frame: StackFrame) -> ProjectFrame:

@@ -355,7 +355,7 @@ class _NotebookStack(_Stack):
                 count = parts.get("cell") or _count(path)
                 cell = int(count) if count else None
                 function = re.sub(r"\(.*", "", parts.get("function") or "").strip()
-                self._frame(StackFrame(path, int(parts["row"] or 0), function, cell=cell))
+                self._frame(StackFrame(path, int(parts.get("row") or 0), function, cell=cell))
                 return True
         if line.startswith(self._name) and self.take_error(line):
             return True

@@ -17,7 +17,8 @@ def load(shell: Any) -> None:
     shell.register_magic_function(magics.check_cell, "cell", "check")
     shell.register_magic_function(magics.shapes_cell, "cell", "shapes")
     shell.events.register("post_run_cell", magics.cells.record)
-    shell.input_transformers_cleanup.append(magics.transform)
+    # After the check for a complete cell, so that a terminal waits for the end of the cell.
+    shell.input_transformer_manager.line_transforms.insert(0, magics.transform)
 
 
 def unload(shell: Any) -> None:
@@ -27,6 +28,6 @@ def unload(shell: Any) -> None:
         return
     delattr(shell, _KEY)
     shell.events.unregister("post_run_cell", magics.cells.record)
-    shell.input_transformers_cleanup.remove(magics.transform)
+    shell.input_transformer_manager.line_transforms.remove(magics.transform)
     for kind, name in (("line", "shapefix"), ("cell", "check"), ("cell", "shapes")):
         shell.magics_manager.magics[kind].pop(name, None)

@@ -7,8 +7,9 @@ the user runs.
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator, Mapping
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from shapefix.diagnosis.live_facts import LiveLayer, LiveValue
@@ -244,7 +245,7 @@ def failed_layer(traceback: TracebackType | None) -> LiveLayer | None:
 def _name_of(module: Any, frames: list[FrameType]) -> str:
     """Return the name of a module, from the outermost variable with it or with a module around it."""
     for frame in frames:
-        variables = frame.f_locals if frame.f_code.co_name != "<module>" else _of_module(frame)
+        variables = _of_module(frame) if is_module_level(frame.f_code) else frame.f_locals
         for name, value in list(variables.items()):
             if name.startswith("_") or not is_module(value):
                 continue
@@ -252,6 +253,11 @@ def _name_of(module: Any, frames: list[FrameType]) -> str:
                 if part is module:
                     return path
     return ""
+
+
+def is_module_level(code: CodeType) -> bool:
+    """Check for code outside of functions; versions of IPython name that of cells in different ways."""
+    return not code.co_flags & inspect.CO_OPTIMIZED
 
 
 def _of_module(frame: FrameType) -> Mapping[str, Any]:

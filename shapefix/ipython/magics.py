@@ -10,10 +10,12 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from shapefix.diagnosis import text_report
 from shapefix.diagnosis.diagnose import diagnose_exception
+from shapefix.diagnosis.notebook_cells import blank_rows
 from shapefix.diagnosis.repaired_causes import patch
 from shapefix.diagnostics import Diagnostic, cell_of, path_of
 from shapefix.engine.session import CheckSession
@@ -111,7 +113,9 @@ class Magics:
         text = self.cells.typed[number] if cell is None else f"\n{cell}"
         if cell is None:
             # Its row stays: the rows are those of the cell.
-            text = "".join(text.lstrip("\n").partition("\n")[1:])
+            rows = text.split("\n")
+            rows[blank_rows(text)] = ""
+            text = "\n".join(rows)
         if command == "check":
             self._check(number, text, _is_verbose(options))
         else:
@@ -172,7 +176,14 @@ class Magics:
         view = SessionView(
             os.path.dirname(path), width_of(self._shell), color, quiet=True, verbose=verbose, notebook=path
         )
-        return view if session is None else replace(view, sources=session.source)
+        return view if session is None else replace(view, sources=partial(self._source, session))
+
+    def _source(self, session: CheckSession, path: str) -> str | None:
+        """Return the checked text of a file, that of a cell as typed."""
+        cell, typed = cell_of(path), self.cells.typed
+        if cell is not None and cell[0] == session_path() and cell[1] < len(typed):
+            return typed[cell[1]]
+        return session.source(path)
 
 
 def _paths(finding: Diagnostic) -> Iterator[str]:

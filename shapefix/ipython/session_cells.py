@@ -19,6 +19,7 @@ from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.notebook_cells import blank_rows, comparable, shift_of
 from shapefix.diagnosis.project_frames import MEASURED, compiled_row, is_installed
 from shapefix.diagnostics import path_of
+from shapefix.ipython.live_values import is_module_level
 from shapefix.sources.notebooks import python_cell
 
 _NAME = "<session>.ipynb"
@@ -130,7 +131,7 @@ def _failing_row(traceback: TracebackType | None, text: str) -> int:
         code, row = traceback.tb_frame.f_code, traceback.tb_lineno
         name = code.co_filename
         if found is None:
-            if code.co_name == "<module>" and not is_installed(name.replace("<ipython-input", "")):
+            if is_module_level(code) and not is_installed(name.replace("<ipython-input", "")):
                 found = row + blank_rows(text)
         elif name in MEASURED:
             return compiled_row(text, StackFrame(name, row), found) or found

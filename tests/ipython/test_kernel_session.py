@@ -65,7 +65,7 @@ CELLS = {
     "help": "%shapefix help",
     "broken by us": "import shapefix.ipython.magics as m\nm.live_error = None",
     "why broken": "%shapefix why\n'still here'",
-    "unload": "%unload_ext shapefix\nget_ipython().input_transformers_cleanup[-1].__module__",
+    "unload": "%unload_ext shapefix\nget_ipython().input_transformer_manager.line_transforms[0].__module__",
     "fails last": "net(torch.zeros(8, 4000))",
 }  # fmt: skip
 
@@ -79,10 +79,11 @@ class CellOutput:
     printed: str = ""
     result: str = ""
     error: str = ""
+    traceback: str = ""
 
 
 def _output(cell: Any) -> CellOutput:
-    shown = html = printed = result = error = ""
+    shown = html = printed = result = error = traceback = ""
     for each in cell.outputs:
         if each.output_type == "display_data":
             shown += each.data["text/plain"]
@@ -93,7 +94,8 @@ def _output(cell: Any) -> CellOutput:
             result += each.data["text/plain"]
         elif each.output_type == "error":
             error += f"{each.ename}: {each.evalue}"
-    return CellOutput(shown, html, printed, result, error)
+            traceback += re.sub(r"\x1b\[[\d;]*m", "", "\n".join(each.traceback))
+    return CellOutput(shown, html, printed, result, error, traceback)
 
 
 @pytest.mark.slow
@@ -139,6 +141,8 @@ def test_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SF501" in outputs["check"].shown
     assert f"--> In [{number['check']}]:3:1" in rows("check")
     assert outputs["check"].error.startswith("RuntimeError: mat1 and mat2")
+    # The cell itself runs: its rows, its result and its error are those without the magic.
+    assert f"Cell In[{number['check']}], line 3" in outputs["check"].traceback
     clean = outputs["check clean"]
     assert (clean.shown, clean.result) == (
         f"shapefix: nothing found in In [{number['check clean']}]",
