@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.live_facts import LiveFacts
-from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.diagnostics import Diagnostic, ExpectedError, Role, Severity, Span
+from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
+from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role, Severity, Span
 from shapefix.rulebook.pages import Page, Raises, pages_by_code
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.]*\w)")
@@ -19,6 +19,10 @@ _QUOTED = re.compile(r"['`\"]([A-Za-z_][\w.]*)['`\"]")
 _LINE = re.compile(r"\b(?:lines?|dimensions?|entry|position|argument|dim) \d+(?:(?:, | and )\d+)*")
 """Numbers in the text of a finding that are not sizes."""
 _DEVICE_ASSERT = "device-side assert triggered"
+_TENSOR_ERRORS = frozenset(
+    {"RuntimeError", "IndexError", "ValueError", "TypeError", "AssertionError", "NotImplementedError"}
+)
+"""The exceptions of torch for sizes and dtypes."""
 _INDEX_ERRORS = frozenset({"index out of range in self", "is out of bounds"})
 """The messages on a CPU of the errors that are a device-side assert on a GPU."""
 
@@ -36,12 +40,19 @@ class Confidence(StrEnum):
 class ErrorCause:
     """A finding as the cause of an error.
 
-    is_at_failing_line is true if it is about the innermost line of the user's own code.
+    is_at_failing_line is true if it is about the innermost line of the user's own code. origins are further
+    places that gave the sizes.
     """
 
     finding: Diagnostic
     confidence: Confidence
     is_at_failing_line: bool = False
+    origins: tuple[Evidence, ...] = ()
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All places of the explanation."""
+        return (*self.finding.evidence, *self.origins)
 
 
 class _At(StrEnum):
@@ -57,7 +68,8 @@ class _Match:
     """How well a finding explains an error.
 
     is_exact is true if the error that the check predicts has these words; agrees if its numbers and names are
-    those of the message, None if there is nothing to compare.
+    those of the message, None if there is nothing to compare. is_worded is false if the check predicts an
+    error at this line, but not in these words.
     """
 
     finding: Diagnostic
@@ -65,6 +77,7 @@ class _Match:
     is_exact: bool
     agrees: bool | None
     follows_stack: bool
+    is_worded: bool
 
     def proves(self) -> bool:
         """Check whether the finding predicts this error at this place."""
@@ -74,6 +87,7 @@ class _Match:
             and self.agrees is not False
             and (self.agrees is True or self.is_exact)
             and self.follows_stack
+            and self.is_worded
             and finding.severity is Severity.ERROR
             and finding.condition is None
         )
@@ -84,6 +98,7 @@ class _Match:
             self.proves(),
             self.agrees is not False,
             [_At.ELSEWHERE, _At.PATH, _At.FAILING].index(self.at),
+            self.is_worded,
             self.agrees is True,
             self.is_exact,
             self.follows_stack,
@@ -134,7 +149,8 @@ def causes(
     if len(proving) == 1 and not is_changed:
         confidence = Confidence.PROVED
     else:
-        confidence = Confidence.ONLY if len(kept) == 1 else Confidence.LIKELY
+        is_only = len(kept) == 1 and (kept[0].is_worded or kept[0].agrees is True)
+        confidence = Confidence.ONLY if is_only else Confidence.LIKELY
     return (
         ErrorCause(kept[0].finding, confidence, kept[0].at is _At.FAILING),
         *(ErrorCause(match.finding, Confidence.LIKELY, match.at is _At.FAILING) for match in kept[1:]),
@@ -163,18 +179,32 @@ def _match(
     if _DEVICE_ASSERT in message:
         return _index_match(page, frames, finding)
     is_exact = finding.error is not None and _predicts(finding.error, report, message)
-    if not is_exact and not any(part in message for part in page.errors):
-        return None
     at = _place(frames, finding)
     agrees = _agrees(report, finding)
     if agrees is None and known:
         agrees = _agrees_with_values(known, finding)
+    is_worded = is_exact or any(part in message for part in page.errors)
+    if not is_worded and not (at is _At.FAILING and _raises_here(finding, page) and _is_of_torch(report)):
+        return None
     if frames and at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
         # This line would have raised, but another one did.
         return None
     calls = [step.span for step in finding.calls]
     follows = all(any(frame.covers(call) for frame in frames) for call in calls)
-    return _Match(finding, at, is_exact, agrees, follows)
+    return _Match(finding, at, is_exact, agrees, follows, is_worded)
+
+
+def _raises_here(finding: Diagnostic, page: Page) -> bool:
+    """Whether the finding predicts an error at its line in every run, perhaps in other words."""
+    is_here = page.raises is Raises.HERE or any(step.role is Role.FAILURE for step in finding.evidence)
+    return is_here and finding.severity is Severity.ERROR and finding.condition is None
+
+
+def _is_of_torch(report: ErrorReport) -> bool:
+    """Whether an exception may be about tensors: it has such a type, and no code of the project raises it."""
+    last = report.frames[-1] if report.frames else None
+    is_raised = last is not None and not is_installed(last.path) and last.text.startswith(("raise", "assert"))
+    return report.name in _TENSOR_ERRORS and not is_raised
 
 
 def _index_match(page: Page, frames: Sequence[ProjectFrame], finding: Diagnostic) -> _Match | None:
@@ -182,7 +212,7 @@ def _index_match(page: Page, frames: Sequence[ProjectFrame], finding: Diagnostic
     if _INDEX_ERRORS.isdisjoint(page.errors):
         return None
     at = _At.ELSEWHERE if _place(frames, finding) is _At.ELSEWHERE else _At.PATH
-    return _Match(finding, at, is_exact=False, agrees=None, follows_stack=False)
+    return _Match(finding, at, is_exact=False, agrees=None, follows_stack=False, is_worded=True)
 
 
 def _place(frames: Sequence[ProjectFrame], finding: Diagnostic) -> _At:

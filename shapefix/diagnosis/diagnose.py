@@ -16,12 +16,15 @@ from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
+from shapefix.diagnosis.failing_runs import FailingRun, FailingRuns
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.notebook_cells import read_cells
+from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
+from shapefix.diagnosis.traced_causes import traced_cause
 from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
@@ -106,14 +109,34 @@ def _diagnosed(
     session = _checked([frame for each in chain for frame in frames[id(each)]], options)
     findings = _findings(session)
     diagnoses = []
+    runs = FailingRuns()
     for number, error in enumerate(chain):
         live = facts[number] if number < len(facts) else LiveFacts() if facts else None
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings, live)
         explanation = explain_message(error.message)
         layer = None if found else failing_layer(explanation, own, sources.folder, live)
+        run = runs.of(own) if not found or found[0].is_at_failing_line else None
+        if found:
+            found = _with_origins(found, error, run)
+        else:
+            traced = traced_cause(error, explanation, own, run, layer, sources.folder)
+            found = () if traced is None else (traced,)
         diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer, live=live))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
+
+
+def _with_origins(
+    found: tuple[ErrorCause, ...], error: ErrorReport, run: FailingRun | None
+) -> tuple[ErrorCause, ...]:
+    """Add the origins of the sizes to the first cause."""
+    if run is None:
+        return found
+    finding = found[0].finding
+    known = {(span.path, span.row) for span in (finding.span, *(step.span for step in finding.evidence))}
+    origins = number_origins(run, error.message)
+    new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
+    return (replace(found[0], origins=new), *found[1:])
 
 
 def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -> Diagnosis | None:

@@ -23,6 +23,7 @@ from shapefix.report.view import View, one_line, visible
 _MOST_FRAMES = 6
 """The most frames of the user's own code; the middle of a longer stack is left out."""
 _MOST_OTHERS = 4
+_MOST_ORIGINS = 6
 _MOST_MESSAGE = 400
 _STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
@@ -39,6 +40,7 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
         yield _styled(f"\nCause: {_confidence(first, len(diagnosis.causes))}\n", "name", view)
         shown = "".join(render_findings([first.finding], (), _quiet(view)))
         yield shown.rstrip("\n") + "\n"
+        yield from _origins(first, view)
         yield from _others(others, view)
         if patch:
             yield "\n"
@@ -77,8 +79,12 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
         last = diagnosis.report
         what = "the log ends" if diagnosis.live is None else "the cell ended"
         yield f"({what} with {last.name}: {one_line(last.message)[:100]})\n"
-    if diagnosis.explanation is not None:
-        yield from _paragraph(diagnosis.explanation.what, view)
+    explanation = diagnosis.explanation
+    is_repeated = explanation is not None and any(
+        each.finding.message == explanation.what for each in diagnosis.causes[:1]
+    )
+    if explanation is not None and not is_repeated:
+        yield from _paragraph(explanation.what, view)
 
 
 def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
@@ -165,6 +171,17 @@ def _confidence(cause: ErrorCause, number: int) -> str:
     if cause.confidence is Confidence.LIKELY:
         return f"most likely of {number}" if number > 1 else "most likely"
     return cause.confidence.value
+
+
+def _origins(cause: ErrorCause, view: View) -> Iterator[str]:
+    if not cause.origins:
+        return
+    yield "\nWhere the sizes come from:\n"
+    places = [one_line(f"{view.relative(each.span.path)}:{each.span.row}") for each in cause.origins]
+    size = max(map(len, places))
+    for place, each in zip(places[:_MOST_ORIGINS], cause.origins, strict=False):
+        line = f"  {place:<{size}}  {one_line(each.message)}"
+        yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
 
 
 def _others(others: Sequence[ErrorCause], view: View) -> Iterator[str]:

@@ -37,6 +37,8 @@ NUMBER_OR_NONE = "builtins.int"
 MOVES = frozenset({"to", "cuda"})
 """Methods for moving a tensor to a device."""
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
+_OTHER_FOR_ARRAYS = frozenset({"dot"})
+"""Methods of tensors with another meaning for arrays, which `.shape` does not tell apart."""
 
 
 def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Value:
@@ -191,8 +193,12 @@ def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> 
     tensor = as_tensor(owner) if used_as_tensor else owner.tensor
     if tensor is not None and ev.library.only_of_tensors(name):
         tensor.certain = True
-    if tensor is not None and (used_as_tensor or tensor.certain or tensor.layout is not None):
+    has_sizes = tensor is not None and tensor.layout is not None and name not in _OTHER_FOR_ARRAYS
+    if tensor is not None and (used_as_tensor or tensor.certain or has_sizes):
         found = of_library(ev, TENSOR, tensor, name, node)
+        if isinstance(found, TensorValue) and not tensor.certain:
+            # The transposition of an array is one, too.
+            return Unknown(f"{owner.hint}.{name}" if owner.hint else name, found)
         if found is not None:
             return found
     return owner.attribute(name)

@@ -163,7 +163,15 @@ def numpy_dtype(value: Value | None) -> str | None:
 def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
     layout = None if sizes is None else contiguous(sizes)
     given = arguments_of_numpy(call)
+    if _may_hold_objects(given):
+        return Unknown()
     return new_array(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
+
+
+def _may_hold_objects(given: BoundArguments) -> bool:
+    """Whether the code states a dtype other than those of numbers: the elements may be lists, or plots."""
+    stated = given.values.get("dtype")
+    return stated is not None and not given.is_none("dtype") and numpy_dtype(stated) is None
 
 
 def array_like(call: Call, held: TensorValue, dtype: str | None) -> Value:
@@ -190,6 +198,11 @@ def with_range(made: Value, known: ValueRange | None) -> Value:
     if array is not None:
         array.extremes = fitting(known, array.dtype)
     return made
+
+
+def with_numbers_of(call: Call, held: TensorValue, layout: Layout | None, dtype: str | None) -> Value:
+    """Array with the numbers of another one, in this layout and dtype."""
+    return with_range(new_array(call, layout, dtype, held), range_of(held))
 
 
 def _copied(layout: Layout | None) -> Layout | None:
@@ -382,13 +395,13 @@ def array(call: Call) -> Value:
     if "ndmin" in given.values and given.number("ndmin") != 0:
         return Unknown()
     stacked = stack_of(data)
-    if stacked is not None:
+    if stacked is not None and not _may_hold_objects(given):
         return new_array(call, stacked.layout, _dtype(given, stacked.dtype), stacked)
     if elements(data) is None:
         held = as_array(data)
         if held is None or call.arguments.keywords or len(call.arguments.positional) > 1:
             return Unknown()
-        return with_range(new_array(call, _copied(held.layout), held.dtype, held), range_of(held))
+        return with_numbers_of(call, held, _copied(held.layout), held.dtype)
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
     if sizes is None:
         return Unknown()
@@ -400,6 +413,8 @@ def array(call: Call) -> Value:
 def converted(call: Call) -> Value:
     held, given = as_array(call.receiver), arguments_of_numpy(call)
     layout = None if held is None else _ordered(given, _copied(held.layout))
+    if _may_hold_objects(given):
+        return Unknown()
     made = new_array(call, layout, numpy_dtype(given.value("dtype")), held)
     return made if held is None else with_range(made, fitting(range_of(held), held.dtype))
 
@@ -412,7 +427,7 @@ def copied(call: Call) -> Value:
         layout = None if layout is None else unknown_strides(layout.sizes)
     if held is None:
         return Unknown()
-    return with_range(new_array(call, layout, held.dtype, held), range_of(held))
+    return with_numbers_of(call, held, layout, held.dtype)
 
 
 @method(ARRAY, "__setitem__")

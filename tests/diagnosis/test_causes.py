@@ -215,7 +215,9 @@ Net(size)(data)
 
 def test_the_layer_is_found_where_the_check_lacks_its_size(tmp_path: Path) -> None:
     _, found = _diagnosed(tmp_path, _UNKNOWN_INPUT)
-    assert found.causes == ()
+    (cause,) = found.causes
+    assert (cause.finding.code, cause.confidence) == ("traced-error", Confidence.ONLY)
+    assert {9, 12} <= {step.span.row for step in cause.evidence}
     assert found.layer is not None
     assert (found.layer.name, found.layer.row) == ("self.rest", 9)
     assert found.layer.code == "nn.Linear(in_features=width, out_features=4)"
@@ -225,7 +227,12 @@ def test_the_layer_is_found_where_the_check_lacks_its_size(tmp_path: Path) -> No
 def test_two_layers_that_fit_are_no_answer(tmp_path: Path) -> None:
     code = _UNKNOWN_INPUT.replace("nn.Linear(4, 3)", "nn.Linear(width, 3)")
     _, found = _diagnosed(tmp_path, code)
-    assert (found.causes, found.layer) == ((), None)
+    assert found.layer is None
+    (cause,) = found.causes
+    assert cause.confidence is Confidence.LIKELY
+    # What is known is the origin of the data's size.
+    assert {8, 12} <= {step.span.row for step in cause.evidence}
+    assert 9 not in {step.span.row for step in cause.evidence}
 
 
 _EMBEDDING = """\

@@ -24,6 +24,36 @@ class Net(nn.Module):
 """
 
 RUNS = {
+    "an array with the names of tensors": """
+        import numpy as np
+
+        def load():
+            return np.load("none.npy") if torch.rand(1) > 2 else np.ones((6, 4))
+
+        rows = np.vstack([load(), load()])
+        n, d = rows.shape[0], rows.shape[1]
+        best = np.linalg.inv(rows.T.dot(rows) + n * np.eye(d)).dot(rows.T)
+
+        def predict(rows):
+            return rows.dot(best)
+
+        predict(rows)
+    """,
+    "a dtype that subclasses choose": """
+        class Product:
+            dtype = None
+
+            def left(self):
+                return torch.ones((5, 1), dtype=self.dtype)
+
+            def run(self):
+                return self.left() @ torch.tensor([1, 2]).to(dtype=self.dtype).unsqueeze(0)
+
+        class Wide(Product):
+            dtype = torch.float64
+
+        Wide().run()
+    """,
     "layers that are made in a loop, by name": """
         class Dynamic(nn.Module):
             def __init__(self, widths):

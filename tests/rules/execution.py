@@ -82,6 +82,12 @@ def refusals_noted(refused: dict[int, list[Layout]]) -> Iterator[None]:
         yield
 
 
+def _leave_group() -> None:
+    """Leave the process group of an example, so that the next one may join its own."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
 def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] = id) -> Ran:
     """Execute text, then run in the same namespace, with fixed seeds; a failed statement ends only itself."""
     torch.manual_seed(0)
@@ -92,6 +98,8 @@ def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] =
         stack.enter_context(refusals_noted(ran.refused))
         # Examples save checkpoints by relative names.
         stack.enter_context(contextlib.chdir(stack.enter_context(tempfile.TemporaryDirectory())))
+        if "torch.distributed" in text:
+            stack.callback(_leave_group)
         if "transformers" in text:
             stack.enter_context(tiny_things())
         if "datasets" in text:
