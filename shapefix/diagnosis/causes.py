@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.live_facts import LiveFacts
@@ -23,6 +24,7 @@ _TENSOR_ERRORS = frozenset(
     {"RuntimeError", "IndexError", "ValueError", "TypeError", "AssertionError", "NotImplementedError"}
 )
 """The exceptions of torch for sizes and dtypes."""
+_SHORTEST_WORDS = 20
 _INDEX_ERRORS = frozenset({"index out of range in self", "is out of bounds"})
 """The messages on a CPU of the errors that are a device-side assert on a GPU."""
 
@@ -184,14 +186,25 @@ def _match(
     if agrees is None and known:
         agrees = _agrees_with_values(known, finding)
     is_worded = is_exact or any(part in message for part in page.errors)
-    if not is_worded and not (at is _At.FAILING and _raises_here(finding, page) and _is_of_torch(report)):
-        return None
+    if not is_worded:
+        if not (at is _At.FAILING and _raises_here(finding, page) and _is_of_torch(report)):
+            return None
+        if any(part in message for part in _predicted_words()):
+            # The line would have raised the finding's error, but it raised that of another rule before.
+            return None
     if frames and at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
         # This line would have raised, but another one did.
         return None
     calls = [step.span for step in finding.calls]
     follows = all(any(frame.covers(call) for frame in frames) for call in calls)
     return _Match(finding, at, is_exact, agrees, follows, is_worded)
+
+
+@cache
+def _predicted_words() -> frozenset[str]:
+    """Return the words of the errors of all rules, without those too short to name one."""
+    words = (part for page in pages_by_code().values() for part in page.errors)
+    return frozenset(part for part in words if len(part) >= _SHORTEST_WORDS)
 
 
 def _raises_here(finding: Diagnostic, page: Page) -> bool:

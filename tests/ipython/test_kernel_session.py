@@ -175,7 +175,8 @@ def test_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "labels Tensor [2] int64 cpu, values 1 to 7" in rows("why labels")
     unknown = rows("why unknown size")
     assert "net.first = Linear(in_features=31, out_features=20, bias=True) on cpu" in unknown
-    assert f"Your layer: `self.first` = nn.Linear(width, 20) at In [{number['model']}]:4" in unknown
+    assert "error[traced-error] matrix-product: `self.first` takes 31, and 40 arrived" in unknown
+    assert "4 | self.first = nn.Linear(width, 20)" in unknown
     chained = rows("why chained")
     assert chained[0].startswith("RuntimeError: mat1 and mat2 must have the same dtype")
     assert chained[1] == "(the cell ended with ValueError: failed)"
