@@ -49,7 +49,7 @@ def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | No
 
 def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
     """Return the only load of data on the way to the argument of a call in the last frame."""
-    search = _LoadSearch(frames)
+    search = ValueSearch(frames)
     for call in search.calls(len(frames) - 1):
         if ast.unparse(call.func) == called and call.args:
             search.follow(len(frames) - 1, call.args[0])
@@ -115,7 +115,7 @@ def _in_settings(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
             yield SizeOrigin(name, path, row, line.strip().rstrip(","))
 
 
-class _LoadSearch:
+class ValueSearch:
     """Follows an argument back through assignments, loops and the calls of a stack, to loads of data."""
 
     def __init__(self, frames: Sequence[ProjectFrame]) -> None:
@@ -123,16 +123,24 @@ class _LoadSearch:
         self._wholes: dict[str, tuple[WholeText, ast.Module]] = {}
         self._seen: set[tuple[int, str]] = set()
         self.found: list[SizeOrigin] = []
+        self.steps: list[SizeOrigin] = []
+        """The assignments on the way, the nearest first."""
 
     def calls(self, number: int) -> Iterator[ast.Call]:
         """Yield the calls in the statement of a frame."""
+        for node in self.expressions(number):
+            if isinstance(node, ast.Call):
+                yield node
+
+    def expressions(self, number: int) -> Iterator[ast.expr]:
+        """Yield the expressions in the statement of a frame."""
         frame, parsed = self._frames[number], self._parsed(number)
         if parsed is None:
             return
         whole, tree = parsed
         first, last = frame.span.row + whole.rows_before, frame.span.end_row + whole.rows_before
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and first <= node.lineno <= last:
+            if isinstance(node, ast.expr) and first <= node.lineno <= last:
                 yield node
 
     def follow(self, number: int, value: ast.expr) -> None:
@@ -164,15 +172,30 @@ class _LoadSearch:
                 if len(call.args) > position >= 0:
                     self.follow(number - 1, call.args[position])
             return
+        frame, parsed = self._frames[number], self._parsed(number)
+        last = frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
         for node in ast.walk(function or tree):
+            if isinstance(node, ast.stmt) and node.lineno >= last:
+                # It has not run yet.
+                continue
             if isinstance(node, ast.Assign) and name in _names(node.targets):
+                self._step(number, name, node)
                 self.follow(number, node.value)
             elif isinstance(node, (ast.For, ast.AsyncFor)) and name in _names([node.target]):
+                self._step(number, name, node)
                 self.follow(number, node.iter)
         if function is not None and name not in _bound(function):
             for statement in tree.body:
                 if isinstance(statement, ast.Assign) and name in _names(statement.targets):
+                    self._step(number, name, statement)
                     self.follow(number, statement.value)
+
+    def _step(self, number: int, name: str, node: ast.stmt) -> None:
+        parsed = self._parsed(number)
+        if parsed is not None:
+            path, row = parsed[0].place(node.lineno)
+            line = parsed[0].text.split("\n")[node.lineno - 1].strip()
+            self.steps.append(SizeOrigin(name, path, row, line))
 
     def _follow_results(self, number: int, called: str, tree: ast.Module) -> None:
         """Add the loads of data in a function of the file, if it returns their results."""
