@@ -161,6 +161,9 @@ class LoaderIterator:
             if self._empty and frames.calls_next(sys._getframe(1)):
                 session.stop("a training step is done, and the script requests more batches")
             raise StopIteration
+        # Code with a `next` of its own has epochs of its own, too.
+        own = frames.calls_next(sys._getframe(1))
+        session.pass_batches = None if own else _length(self._loader)
         self._extra.done()
         self._state.steps += session.steps - self._counted
         self._counted = session.steps

@@ -163,6 +163,8 @@ class TrainingWatcher:
         if self._steps.get(id(optimizer), 0) == 0 and _has_closure(args, kwargs):
             self._write_gradients(optimizer)  # the closure computed the gradients
         session.steps += 1
+        if session.active_passes:
+            session.trained_batches = session.pass_batches
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
         if session.steps <= max(_WRITTEN, session.wanted_steps):
             session.sink.write(

@@ -75,6 +75,7 @@ from .training import (
     PaddedTargets,
     ReplicaBypassedLine,
     SampleCutLine,
+    ScheduleUnitLine,
     ScoreFacts,
     TargetFacts,
     TrainerCreatedLine,
@@ -139,6 +140,7 @@ __all__ = [
     "SampleCutLine",
     "SampledRowsLine",
     "SavedTensorWrittenLine",
+    "ScheduleUnitLine",
     "ScoreFacts",
     "ScriptLine",
     "SignatureUse",
@@ -178,6 +180,7 @@ Line = (
     | BatchLine
     | SampleCutLine
     | SampledRowsLine
+    | ScheduleUnitLine
     | ExtraBatchLine
     | ExtraBatchDoneLine
     | ModuleEnterLine

@@ -192,6 +192,21 @@ class ReplicaBypassedLine(TypedDict):
     created_at: UserPlace | None
 
 
+class ScheduleUnitLine(TypedDict):
+    """A schedule in epochs steps once per batch, or the other way round; unit is that of its setting.
+
+    batches are those of an epoch.
+    """
+
+    kind: Literal["schedule_unit"]
+    scheduler: str
+    setting: str
+    value: float
+    unit: Literal["epochs", "batches"]
+    batches: int
+    called_at: UserPlace | None
+
+
 class SampleCutLine(TypedDict):
     """A `sample()` of a distribution between the loss and parameters without a gradient."""
 

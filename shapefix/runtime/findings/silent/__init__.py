@@ -13,6 +13,7 @@ from shapefix.runtime.findings.silent import (
     parameters,
     replicas,
     row_trials,
+    schedules,
     views,
     worker_starts,
 )
@@ -31,6 +32,7 @@ MODULES = (
     overfit,
     replicas,
     row_trials,
+    schedules,
     views,
     worker_starts,
 )
