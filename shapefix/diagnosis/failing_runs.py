@@ -49,13 +49,14 @@ class FailingRun:
     """One run of the failing line: its values in the order of evaluation, and the rejected operations.
 
     matched is the number of calls on the way that are calls of the stack, 0 if another call is on the way.
-    folder is that of the project; loaders are all so far, by the expression.
+    folder is that of the project; loaders are all so far, by the expression; loops are those around the line.
     """
 
     frame: Frame
     matched: int
     folder: str
     loaders: Mapping[cst.CSTNode, LibraryObject]
+    loops: tuple[cst.CSTNode, ...] = ()
     values: list[SeenValue] = field(default_factory=list)
     rejected: list[OpRejected] = field(default_factory=list)
 
@@ -153,7 +154,9 @@ class _StackEvaluator(Evaluator):
         span = frame.module.span(node)
         if not (last.row <= span.row <= last.end_row):
             return super().execute(node)
-        self._open = FailingRun(frame, self._matched(), self._folder, self._loaders)
+        self._open = FailingRun(
+            frame, self._matched(), self._folder, self._loaders, tuple(each.node for each in frame.loops)
+        )
         start = len(self.events)
         try:
             return super().execute(node)

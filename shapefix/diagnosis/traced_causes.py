@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from shapefix.diagnosis.called_definitions import CalledDefinition, called_definition
 from shapefix.diagnosis.causes import Confidence, ErrorCause
+from shapefix.diagnosis.definitions import definitions
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
@@ -50,6 +51,11 @@ def traced_cause(
     of_values = value_origins(run, explanation.name) if run is not None else ()
     if of_values:
         return _of_values(explanation, frames, of_values)
+    assigned = definitions(explanation, frames)
+    if assigned:
+        evidence = [_stated(each.path, each.row, f"`{each.name}` is set here") for each in assigned]
+        found = _diagnostic(explanation, explanation.what, frames, evidence)
+        return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected and not (origins and run is not None and run.has_unknown):
         return None
@@ -103,14 +109,11 @@ def _of_layer(
     made = _row(layer.path, layer.row)
     evidence = [Evidence(made, f"created here, takes {layer.wanted}", Role.CAUSE, f"takes {layer.wanted}")]
     if layer.setting is not None:
-        place = _row(layer.setting.path, layer.setting.row)
-        evidence.append(
-            Evidence(place, f"{layer.wanted} is set here", Role.CAUSE, f"{layer.wanted} is set here")
-        )
+        setting = layer.setting
+        evidence.append(_stated(setting.path, setting.row, f"{layer.wanted} is set here"))
     if layer.load is not None:
-        place = _row(layer.load.path, layer.load.row)
-        text = f"the data with {layer.arrived} is loaded here"
-        evidence.append(Evidence(place, text, Role.CAUSE, text))
+        load = layer.load
+        evidence.append(_stated(load.path, load.row, f"the data with {layer.arrived} is loaded here"))
     message = f"`{layer.name}` takes {layer.wanted}, and {layer.arrived} arrived"
     return ErrorCause(
         _diagnostic(explanation, message, frames, evidence), Confidence.ONLY, is_at_failing_line=True
@@ -145,6 +148,10 @@ def _without_indentation(span: Span) -> Span:
         return span
     start = len(rows[0]) - len(rows[0].lstrip())
     return replace(span, column=start + 1, end_column=len(rows[-1].rstrip()) + 1)
+
+
+def _stated(path: str, row: int, text: str) -> Evidence:
+    return Evidence(_row(path, row), text, Role.CAUSE, text)
 
 
 def _row(path: str, row: int) -> Span:

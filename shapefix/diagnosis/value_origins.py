@@ -61,7 +61,7 @@ def value_origins(run: FailingRun, page: str) -> tuple[Evidence, ...]:
     if page in _OF_SAMPLES:
         return to_evidence(_of_samples(run))
     if page == "index-bounds":
-        return to_evidence(_of_length(run))
+        return to_evidence((*_of_length(run), *_of_counters(run)))
     if page in _OF_VALUES:
         return to_evidence(_of_values(run))
     return ()
@@ -135,6 +135,18 @@ def _of_length(run: FailingRun) -> Iterator[Origin]:
     receivers = [each.value for each in run.values if each.place.code == "self"]
     for receiver in receivers[:1]:
         yield from _results(receiver, "__len__", "the length of the dataset is stated here")
+
+
+def _of_counters(run: FailingRun) -> Iterator[Origin]:
+    """Yield the loops that count up an index in a failing line."""
+    names = {each.place.node.value for each in run.values if isinstance(each.place.node, cst.Name)}
+    for node in run.loops:
+        if isinstance(node, cst.For) and isinstance(node.target, cst.Name) and node.target.value in names:
+            code = _short(run.frame.module.code(node.iter))
+            yield run.frame.module.span(node.iter), f"`{node.target.value}` counts over `{code}` here"
+    for each in run.values:
+        if each.place.code.startswith("range("):
+            yield each.place.span, f"the index counts over `{_short(each.place.code)}`"
 
 
 def _results(owner: Value | None, name: str, text: str) -> Iterator[Origin]:

@@ -135,6 +135,40 @@ class Windows(Dataset):
 for batch in DataLoader(Windows(torch.arange(9))):
     pass
 """),
+    Traced("index of a loop", "traced-error", Confidence.ONLY, """\
+import json
+import torch
+
+def columns(x, count):
+    found = []
+    for i in range(count):  # cause
+        found.append(x[:, i].sum())
+    return found
+
+columns(torch.zeros(5, 4), json.loads("5"))
+"""),
+    Traced("variable of another type", "traced-error", Confidence.LIKELY, """\
+import json
+
+def read(text):
+    rows = json.loads(text)  # cause
+    return rows.shape
+
+read("[1, 2]")
+"""),
+    Traced("variable of a caller", "traced-error", Confidence.LIKELY, """\
+import json
+
+def width(rows):
+    return rows.shape[1]
+
+def main():
+    table = json.loads("[1, 2]")  # cause
+    other = json.loads("[1]")  # innocent
+    return width(table)
+
+main()
+"""),
     Traced("file read in a function", "traced-error", Confidence.ONLY, """\
 import numpy as np
 import torch
