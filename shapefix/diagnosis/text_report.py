@@ -66,8 +66,8 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     if len(message) > _MOST_MESSAGE:
         message = message[:_MOST_MESSAGE] + "…"
     yield ": ".join(part for part in (error.name, message) if part) + "\n"
-    if diagnosis.error is not diagnosis.report:
-        last = diagnosis.report
+    last = diagnosis.report
+    if (last.type, last.message) != (error.type, error.message):
         yield f"(the log ends with {last.name}: {one_line(last.message)[:100]})\n"
     explanation = diagnosis.explanation
     is_repeated = explanation is not None and any(
