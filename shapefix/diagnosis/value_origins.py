@@ -46,22 +46,26 @@ _OF_VALUES = frozenset(
         "no-loss",
         "not-a-tensor",
     }
-    | {"no-gradient", "index-dtype", "meta-tensor", "object-array"}
+    | {"no-gradient", "index-dtype", "meta-tensor", "object-array", "attention-rank", "ignored-probabilities"}
 )
 """The error pages about the values of tensors, their dtypes and devices."""
 _ATTRIBUTE = re.compile(r"`(self\.\w+)`")
+_SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
+_NUMBERS = re.compile(r"\d+")
 _NAME = re.compile(r"`(\w+)`")
 _CAPACITIES = ("num_embeddings", "vocab_size", "num_labels", "max_position_embeddings", "out_features")
 """Settings with the number of ids of a layer or model."""
 _DEEPEST = 3
 
 
-def value_origins(run: FailingRun, page: str) -> tuple[Evidence, ...]:
+def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, ...]:
     """Return the origins of the values of a failing line, for the error of a page."""
     if page in _OF_SAMPLES:
         return to_evidence(_of_samples(run))
     if page == "index-bounds":
         return to_evidence((*_of_length(run), *_of_counters(run)))
+    if page == "in-place-modified":
+        return to_evidence(_of_writes(run, message))
     if page in _OF_VALUES:
         return to_evidence(_of_values(run))
     return ()
@@ -110,7 +114,7 @@ def _before_batch(run: FailingRun, origin: LayoutStep | None) -> Iterator[Origin
             place = origin.source.place
             yield place.span, f"the samples come from `{_short(place.code)}`"
         if origin.op is Op.COLLATE:
-            yield from _of_loader(run.loaders.get(origin.place.node))
+            yield from _of_loader(run.objects.get(origin.place.node))
         origin, left = origin.source, left - 1
 
 
@@ -135,6 +139,16 @@ def _of_length(run: FailingRun) -> Iterator[Origin]:
     receivers = [each.value for each in run.values if each.place.code == "self"]
     for receiver in receivers[:1]:
         yield from _results(receiver, "__len__", "the length of the dataset is stated here")
+
+
+def _of_writes(run: FailingRun, message: str) -> Iterator[Origin]:
+    """Yield the writes in place, to tensors of the size in the message; the last ones first."""
+    stated = _SHAPE.search(message)
+    wanted = [int(size) for size in _NUMBERS.findall(stated[1])] if stated is not None else None
+    for event in reversed(run.writes):
+        known = [size.value for size in event.layout.sizes] if event.layout is not None else None
+        if wanted is None or known is None or known == wanted:
+            yield event.place.span, f"`{_short(event.place.code)}` writes in place"
 
 
 def _of_counters(run: FailingRun) -> Iterator[Origin]:
