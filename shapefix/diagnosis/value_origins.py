@@ -33,6 +33,7 @@ from shapefix.tensors.ops import Op
 _SAMPLE = "a sample is returned here"
 _OF_SAMPLES = frozenset(
     {"stacked-sizes", "uncollatable-type", "unequal-lists", "none-in-batch", "resized-batch"}
+    | {"too-many-values", "not-enough-values"}
 )
 """The error pages about the samples of a batch."""
 _OF_VALUES = frozenset(
@@ -84,6 +85,8 @@ def _of_tensors(run: FailingRun) -> Iterator[Origin]:
             data = each.value.arguments.get("train_dataset")
             if isinstance(data, LibraryObject) and data.place is not None:
                 yield data.place.span, "the dataset is created here"
+            if each.value.kind == "torch.nn.Embedding":
+                yield from settings_of(each.value, _CAPACITIES, run.folder)
 
 
 def attribute_origins(run: FailingRun, message: str) -> tuple[Evidence, ...]:
@@ -128,6 +131,9 @@ def _of_samples(run: FailingRun) -> Iterator[Origin]:
 
 def _of_loader(loader: LibraryObject | None) -> Iterator[Origin]:
     if loader is not None and loader.kind == LOADER:
+        data = loader.arguments.get("dataset")
+        if isinstance(data, LibraryObject) and data.place is not None:
+            yield data.place.span, "the dataset is created here"
         yield from _results(loader.arguments.get("dataset"), "__getitem__", _SAMPLE)
 
 
