@@ -10,6 +10,7 @@ import libcst as cst
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Span
+from shapefix.domains.operations import InPlaceWrite
 from shapefix.engine.interpretation import ProjectModules, deep_recursion
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.watchdog import FILE_SECONDS, Watchdog, cause_of
@@ -49,14 +50,16 @@ class FailingRun:
     """One run of the failing line: its values in the order of evaluation, and the rejected operations.
 
     matched is the number of calls on the way that are calls of the stack, 0 if another call is on the way.
-    folder is that of the project; loaders are all so far, by the expression; loops are those around the line.
+    folder is that of the project; objects are those of libraries so far, by the expression; loops are those
+    around the line; writes are those in place so far.
     """
 
     frame: Frame
     matched: int
     folder: str
-    loaders: Mapping[cst.CSTNode, LibraryObject]
+    objects: Mapping[cst.CSTNode, LibraryObject]
     loops: tuple[cst.CSTNode, ...] = ()
+    writes: tuple[InPlaceWrite, ...] = ()
     values: list[SeenValue] = field(default_factory=list)
     rejected: list[OpRejected] = field(default_factory=list)
 
@@ -142,7 +145,7 @@ class _StackEvaluator(Evaluator):
         self.runs: list[FailingRun] = []
         self._rows = rows
         self._folder = folder
-        self._loaders: dict[cst.CSTNode, LibraryObject] = {}
+        self._objects: dict[cst.CSTNode, LibraryObject] = {}
         self._open: FailingRun | None = None
 
     def execute(self, node: cst.CSTNode) -> Flow:
@@ -155,9 +158,10 @@ class _StackEvaluator(Evaluator):
         if not (last.row <= span.row <= last.end_row):
             return super().execute(node)
         self._open = FailingRun(
-            frame, self._matched(), self._folder, self._loaders, tuple(each.node for each in frame.loops)
+            frame, self._matched(), self._folder, self._objects, tuple(each.node for each in frame.loops)
         )
         start = len(self.events)
+        self._open.writes = tuple(each for each in self.events if isinstance(each, InPlaceWrite))
         try:
             return super().execute(node)
         finally:
@@ -172,8 +176,8 @@ class _StackEvaluator(Evaluator):
         """Evaluate an expression; keep its value if it is one of the failing line."""
         value = super().evaluate(node)
         run = self._open
-        if isinstance(value, LibraryObject) and value.kind == LOADER:
-            self._loaders[node] = value
+        if isinstance(value, LibraryObject) and value.place is not None:
+            self._objects[node] = value
         if run is not None and self.frames[-1] is run.frame:
             tensor = value.tensor if isinstance(value, Unknown) else value
             tensor = tensor if isinstance(tensor, TensorValue) else None

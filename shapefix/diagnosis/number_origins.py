@@ -36,6 +36,8 @@ _NUMBER = re.compile(r"\d+")
 _LONGEST_CHAIN = 60
 _MOST_STEPS = 8
 _CODE = 60
+_RESULTS = ("out_features", "out_channels", "embedding_dim", "hidden_size")
+"""Settings of layers for a size of the result."""
 
 
 def number_origins(run: FailingRun, message: str) -> tuple[Evidence, ...]:
@@ -77,7 +79,7 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
     for origin, layout in tensors:
         for number in sorted(numbers):
             if origin is not None and _count(layout, number):
-                yield from _of_size(origin, number, run.folder)
+                yield from _of_size(run, origin, number)
 
 
 def _conflicting(event: OpRejected) -> frozenset[int]:
@@ -112,20 +114,35 @@ def _count(layout: Layout | None, number: int) -> int:
     return sum(size.value == number for size in layout.sizes) if layout is not None else 0
 
 
-def _of_size(origin: LayoutStep, number: int, folder: str) -> Iterator[Origin]:
-    """Yield the origin of a tensor's size, and the layer before it."""
+def _of_size(run: FailingRun, origin: LayoutStep, number: int) -> Iterator[Origin]:
+    """Yield the origin of a tensor's size, and the layers before it."""
     step, left = origin, _LONGEST_CHAIN
-    while (
-        step.source is not None and _count(step.source.layout, number) >= _count(step.layout, number) and left
-    ):
+    while step.source is not None and left and not _sets_size(step.producer, number):
+        if _count(step.source.layout, number) < _count(step.layout, number):
+            break
         step, left = step.source, left - 1
     yield step.place.span, f"{number} comes from `{_shortened(step.place.code)}`"
+    # The other tensors of a concatenation or sum.
+    for node in nodes(step.place.node):
+        if node in run.objects and step.producer is None:
+            yield from _of_producer(run, run.objects[node], step)
     while step.producer is None and step.source is not None and left:
         step, left = step.source, left - 1
-    sizes = {size.value for size in step.layout.sizes} if step.layout is not None else set()
-    if isinstance(step.producer, LibraryObject):
-        yield from made_here(step.producer)
-        yield from _of_layer(step.producer, frozenset(size for size in sizes if size is not None), folder)
+    yield from _of_producer(run, step.producer, step)
+
+
+def _of_producer(run: FailingRun, layer: Value | None, step: LayoutStep) -> Iterator[Origin]:
+    if isinstance(layer, LibraryObject) and layer.kind.startswith("torch.nn."):
+        sizes = {size.value for size in step.layout.sizes} if step.layout is not None else set()
+        yield from made_here(layer)
+        yield from _of_layer(layer, frozenset(size for size in sizes if size is not None), run.folder)
+
+
+def _sets_size(layer: Value | None, number: int) -> bool:
+    """Whether a layer gives its result this size, for any input."""
+    if not isinstance(layer, LibraryObject):
+        return False
+    return any(_number_of(layer.arguments.get(name)) == number for name in _RESULTS)
 
 
 def made_here(layer: LibraryObject) -> Iterator[Origin]:
@@ -175,7 +192,7 @@ def settings_of(layer: LibraryObject, names: Sequence[str], folder: str) -> Iter
         yield from found or _setting(place, number, folder)
 
 
-def _number_of(value: Value) -> int | None:
+def _number_of(value: Value | None) -> int | None:
     number = value.value if isinstance(value, Constant) else None
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
@@ -195,6 +212,13 @@ def assigned(given: Place, value: str) -> Iterator[Origin]:
 
 def _sets(node: cst.Assign, name: str) -> bool:
     return any(isinstance(each.target, cst.Name) and each.target.value == name for each in node.targets)
+
+
+def nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and all below it."""
+    yield node
+    for child in children(node):
+        yield from nodes(child)
 
 
 def statements(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

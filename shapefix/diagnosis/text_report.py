@@ -75,8 +75,8 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
         message = message[:_MOST_MESSAGE] + "…"
     name = _styled(error.name, "error", view)
     yield ": ".join(part for part in (name, message) if part) + "\n"
-    if diagnosis.error is not diagnosis.report:
-        last = diagnosis.report
+    last = diagnosis.report
+    if (last.type, last.message) != (error.type, error.message):
         what = "the log ends" if diagnosis.live is None else "the cell ended"
         yield f"({what} with {last.name}: {one_line(last.message)[:100]})\n"
     explanation = diagnosis.explanation

@@ -48,7 +48,7 @@ def traced_cause(
         return _of_layer(explanation, frames, layer)
     is_of_sizes = run is not None and explanation.name in _ABOUT_SIZES
     origins = number_origins(run, report.message) if run is not None and is_of_sizes else ()
-    of_values = value_origins(run, explanation.name) if run is not None else ()
+    of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
     if of_values:
         return _of_values(explanation, frames, of_values)
     assigned = definitions(explanation, frames)

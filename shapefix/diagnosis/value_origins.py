@@ -33,6 +33,7 @@ from shapefix.tensors.ops import Op
 _SAMPLE = "a sample is returned here"
 _OF_SAMPLES = frozenset(
     {"stacked-sizes", "uncollatable-type", "unequal-lists", "none-in-batch", "resized-batch"}
+    | {"too-many-values", "not-enough-values"}
 )
 """The error pages about the samples of a batch."""
 _OF_VALUES = frozenset(
@@ -46,22 +47,26 @@ _OF_VALUES = frozenset(
         "no-loss",
         "not-a-tensor",
     }
-    | {"no-gradient", "index-dtype", "meta-tensor", "object-array"}
+    | {"no-gradient", "index-dtype", "meta-tensor", "object-array", "attention-rank", "ignored-probabilities"}
 )
 """The error pages about the values of tensors, their dtypes and devices."""
 _ATTRIBUTE = re.compile(r"`(self\.\w+)`")
+_SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
+_NUMBERS = re.compile(r"\d+")
 _NAME = re.compile(r"`(\w+)`")
 _CAPACITIES = ("num_embeddings", "vocab_size", "num_labels", "max_position_embeddings", "out_features")
 """Settings with the number of ids of a layer or model."""
 _DEEPEST = 3
 
 
-def value_origins(run: FailingRun, page: str) -> tuple[Evidence, ...]:
+def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, ...]:
     """Return the origins of the values of a failing line, for the error of a page."""
     if page in _OF_SAMPLES:
         return to_evidence(_of_samples(run))
     if page == "index-bounds":
         return to_evidence((*_of_length(run), *_of_counters(run)))
+    if page == "in-place-modified":
+        return to_evidence(_of_writes(run, message))
     if page in _OF_VALUES:
         return to_evidence(_of_values(run))
     return ()
@@ -80,6 +85,8 @@ def _of_tensors(run: FailingRun) -> Iterator[Origin]:
             data = each.value.arguments.get("train_dataset")
             if isinstance(data, LibraryObject) and data.place is not None:
                 yield data.place.span, "the dataset is created here"
+            if each.value.kind == "torch.nn.Embedding":
+                yield from settings_of(each.value, _CAPACITIES, run.folder)
 
 
 def attribute_origins(run: FailingRun, message: str) -> tuple[Evidence, ...]:
@@ -110,7 +117,7 @@ def _before_batch(run: FailingRun, origin: LayoutStep | None) -> Iterator[Origin
             place = origin.source.place
             yield place.span, f"the samples come from `{_short(place.code)}`"
         if origin.op is Op.COLLATE:
-            yield from _of_loader(run.loaders.get(origin.place.node))
+            yield from _of_loader(run.objects.get(origin.place.node))
         origin, left = origin.source, left - 1
 
 
@@ -124,6 +131,9 @@ def _of_samples(run: FailingRun) -> Iterator[Origin]:
 
 def _of_loader(loader: LibraryObject | None) -> Iterator[Origin]:
     if loader is not None and loader.kind == LOADER:
+        data = loader.arguments.get("dataset")
+        if isinstance(data, LibraryObject) and data.place is not None:
+            yield data.place.span, "the dataset is created here"
         yield from _results(loader.arguments.get("dataset"), "__getitem__", _SAMPLE)
 
 
@@ -135,6 +145,16 @@ def _of_length(run: FailingRun) -> Iterator[Origin]:
     receivers = [each.value for each in run.values if each.place.code == "self"]
     for receiver in receivers[:1]:
         yield from _results(receiver, "__len__", "the length of the dataset is stated here")
+
+
+def _of_writes(run: FailingRun, message: str) -> Iterator[Origin]:
+    """Yield the writes in place, to tensors of the size in the message; the last ones first."""
+    stated = _SHAPE.search(message)
+    wanted = [int(size) for size in _NUMBERS.findall(stated[1])] if stated is not None else None
+    for event in reversed(run.writes):
+        known = [size.value for size in event.layout.sizes] if event.layout is not None else None
+        if wanted is None or known is None or known == wanted:
+            yield event.place.span, f"`{_short(event.place.code)}` writes in place"
 
 
 def _of_counters(run: FailingRun) -> Iterator[Origin]:

@@ -135,6 +135,41 @@ class Windows(Dataset):
 for batch in DataLoader(Windows(torch.arange(9))):
     pass
 """),
+    Traced("rows of an embedding", "SF505", Confidence.PROVED, """\
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, longest=16):  # cause
+        super().__init__()
+        self.positions = nn.Embedding(longest, 4)
+
+    def forward(self, ids):
+        return self.positions(torch.arange(ids.size(1)))
+
+Encoder()(torch.zeros(2, 24))
+"""),
+    Traced("columns of a dataset", "traced-error", Confidence.ONLY, """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def loader():
+    data = TensorDataset(torch.zeros(8, 3), torch.zeros(8), torch.arange(8))  # cause
+    return DataLoader(data, batch_size=4)
+
+for x, y in loader():
+    print(x.shape)
+"""),
+    Traced("write into a view", "traced-error", Confidence.ONLY, """\
+import torch
+
+x = torch.rand(2, 3, requires_grad=True) * 2
+other = torch.rand(4, 5)
+y = x.exp()
+other.add_(1)  # innocent
+y.detach().add_(1)  # cause
+y.sum().backward()
+"""),
     Traced("index of a loop", "traced-error", Confidence.ONLY, """\
 import json
 import torch
