@@ -76,12 +76,20 @@ def unprivileged() -> Iterator[Path]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the examples of the rule pages that run with torch as slow, and run slow tests first.
 
-    Otherwise the last minutes belong to a few slow tests, and processes are idle.
+    Otherwise the last minutes belong to a few slow tests, and processes are idle. Tests of one page come one
+    after the other: a process remembers what an example of the page has done.
     """
     for item in items:
         if item.path.stem == "test_pages_run" and "example" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, _page(item)))
+
+
+def _page(item: pytest.Item) -> tuple[str, str]:
+    """The file of a test, and the rule page that it is about, if any."""
+    given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    page = getattr(given.get("example"), "page", given.get("page"))
+    return str(item.path), page.stem if isinstance(page, Path) else ""
 
 
 def pytest_collection_finish() -> None:
