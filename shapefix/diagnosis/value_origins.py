@@ -158,7 +158,7 @@ def _of_writes(run: FailingRun, message: str) -> Iterator[Origin]:
 
 
 def _of_counters(run: FailingRun) -> Iterator[Origin]:
-    """Yield the loops that count up an index in a failing line."""
+    """Yield the loops with a counter used as an index in a failing line."""
     names = {each.place.node.value for each in run.values if isinstance(each.place.node, cst.Name)}
     for node in run.loops:
         if isinstance(node, cst.For) and isinstance(node.target, cst.Name) and node.target.value in names:
