@@ -14,7 +14,7 @@ from shapefix.diagnostics import Span
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.text import Unreadable
 
-_PAGES = frozenset({"missing-arguments", "too-many-arguments", "unexpected-keyword"})
+_PAGES = frozenset({"missing-arguments", "too-many-arguments", "unexpected-keyword", "repeated-argument"})
 _MOST_FILES = 200
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -77,6 +77,8 @@ def _refuses(node: _Function, explanation: MessageExplanation) -> bool:
     ordered = [*arguments.posonlyargs, *arguments.args]
     named = {each.arg for each in (*ordered, *arguments.kwonlyargs)}
     name = explanation.fields.get("name", "")
+    if explanation.name == "repeated-argument":
+        return name in named
     if explanation.name == "unexpected-keyword":
         return name not in named and arguments.kwarg is None
     if explanation.name == "missing-arguments":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -10,6 +10,7 @@ import libcst as cst
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Span
+from shapefix.domains.operations import InPlaceWrite
 from shapefix.engine.interpretation import ProjectModules, deep_recursion
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.watchdog import FILE_SECONDS, Watchdog, cause_of
@@ -19,11 +20,12 @@ from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.program import run_program
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.values import LibraryObject, Unknown, Value
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import Unreadable, read_source
 from shapefix.tensors.layout import Layout
 
+LOADER = "torch.utils.data.DataLoader"
 _STEPS = 250_000
 _MOST_STACKS = 4
 """The most stacks of one log that are followed."""
@@ -48,10 +50,16 @@ class FailingRun:
     """One run of the failing line: its values in the order of evaluation, and the rejected operations.
 
     matched is the number of calls on the way that are calls of the stack, 0 if another call is on the way.
+    folder is that of the project; objects are those of libraries so far, by the expression; loops are those
+    around the line; writes are those in place so far.
     """
 
     frame: Frame
     matched: int
+    folder: str
+    objects: Mapping[cst.CSTNode, LibraryObject]
+    loops: tuple[cst.CSTNode, ...] = ()
+    writes: tuple[InPlaceWrite, ...] = ()
     values: list[SeenValue] = field(default_factory=list)
     rejected: list[OpRejected] = field(default_factory=list)
 
@@ -64,7 +72,8 @@ class FailingRun:
 class FailingRuns:
     """Runs of the failing lines of a few stacks."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._found: dict[tuple[Span, ...], FailingRun | None] = {}
 
     def of(self, frames: Sequence[ProjectFrame]) -> FailingRun | None:
@@ -73,11 +82,11 @@ class FailingRuns:
         if key not in self._found:
             is_known = bool(frames) and not any(each.is_missing for each in (frames[0], frames[-1]))
             is_line = is_known and not frames[-1].is_region and len(self._found) < _MOST_STACKS
-            self._found[key] = _best_run(frames) if is_line else None
+            self._found[key] = _best_run(frames, self._folder) if is_line else None
         return self._found[key]
 
 
-def _best_run(frames: Sequence[ProjectFrame]) -> FailingRun | None:
+def _best_run(frames: Sequence[ProjectFrame], folder: str) -> FailingRun | None:
     try:
         rows = [
             _in_whole(frame, whole_text(frame.span.path))
@@ -87,7 +96,7 @@ def _best_run(frames: Sequence[ProjectFrame]) -> FailingRun | None:
     except Unreadable:
         return None
     for entry in dict.fromkeys((frames[0].span.path, frames[-1].span.path)):
-        runs = _runs(entry, rows)
+        runs = _runs(entry, rows, folder)
         if runs:
             return max(runs, key=lambda run: (run.matched, bool(run.rejected)))
     return None
@@ -106,7 +115,7 @@ def _in_whole(frame: ProjectFrame, whole: WholeText) -> Span:
     return Span(file_of(span.path), span.row + before, 1, span.end_row + before, span.end_column)
 
 
-def _runs(entry: str, rows: Sequence[Span]) -> list[FailingRun]:
+def _runs(entry: str, rows: Sequence[Span], folder: str) -> list[FailingRun]:
     """Run a file, and return all runs of the failing line."""
     try:
         source = whole_text(entry).source
@@ -116,7 +125,7 @@ def _runs(entry: str, rows: Sequence[Span]) -> list[FailingRun]:
             module = modules.module(source)
             files = modules.files()
             files.add(module)
-            ev = _StackEvaluator(modules.library, files, rows)
+            ev = _StackEvaluator(modules.library, files, rows, folder)
             try:
                 run_program(ev, module, _STEPS)
             except (OutOfBudget, Exception) as error:
@@ -131,10 +140,12 @@ def _runs(entry: str, rows: Sequence[Span]) -> list[FailingRun]:
 class _StackEvaluator(Evaluator):
     """Evaluator with a record of the runs of one line; rows are those of a stack, outermost first."""
 
-    def __init__(self, library: Library, files: Files, rows: Sequence[Span]) -> None:
+    def __init__(self, library: Library, files: Files, rows: Sequence[Span], folder: str) -> None:
         super().__init__(library, files, _STEPS)
         self.runs: list[FailingRun] = []
         self._rows = rows
+        self._folder = folder
+        self._objects: dict[cst.CSTNode, LibraryObject] = {}
         self._open: FailingRun | None = None
 
     def execute(self, node: cst.CSTNode) -> Flow:
@@ -146,20 +157,27 @@ class _StackEvaluator(Evaluator):
         span = frame.module.span(node)
         if not (last.row <= span.row <= last.end_row):
             return super().execute(node)
-        self._open = FailingRun(frame, self._matched())
+        self._open = FailingRun(
+            frame, self._matched(), self._folder, self._objects, tuple(each.node for each in frame.loops)
+        )
         start = len(self.events)
+        self._open.writes = tuple(each for each in self.events if isinstance(each, InPlaceWrite))
         try:
             return super().execute(node)
         finally:
             run, self._open = self._open, None
             new = [each for each in self.events[start:] if isinstance(each, OpRejected)]
             run.rejected = [each for each in new if _covers(last, each.place.span)]
+            # Those of the body of a loop are no values of its header.
+            run.values = [each for each in run.values if _covers(last, each.place.span)]
             self.runs.append(run)
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """Evaluate an expression; keep its value if it is one of the failing line."""
         value = super().evaluate(node)
         run = self._open
+        if isinstance(value, LibraryObject) and value.place is not None:
+            self._objects[node] = value
         if run is not None and self.frames[-1] is run.frame:
             tensor = value.tensor if isinstance(value, Unknown) else value
             tensor = tensor if isinstance(tensor, TensorValue) else None

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from shapefix.diagnosis.called_definitions import CalledDefinition, called_definition
 from shapefix.diagnosis.causes import Confidence, ErrorCause
+from shapefix.diagnosis.definitions import definitions
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.failing_runs import FailingRun
 from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
+from shapefix.diagnosis.value_origins import value_origins
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
 from shapefix.sources.text import Unreadable
@@ -46,6 +48,14 @@ def traced_cause(
         return _of_layer(explanation, frames, layer)
     is_of_sizes = run is not None and explanation.name in _ABOUT_SIZES
     origins = number_origins(run, report.message) if run is not None and is_of_sizes else ()
+    of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
+    if of_values:
+        return _of_values(explanation, frames, of_values)
+    assigned = definitions(explanation, frames)
+    if assigned:
+        evidence = [_stated(each.path, each.row, f"`{each.name}` is set here") for each in assigned]
+        found = _diagnostic(explanation, explanation.what, frames, evidence)
+        return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected and not (origins and run is not None and run.has_unknown):
         return None
@@ -55,6 +65,15 @@ def traced_cause(
         Confidence.ONLY if is_rejected else Confidence.LIKELY,
         is_at_failing_line=True,
     )
+
+
+def _of_values(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], origins: Sequence[Evidence]
+) -> ErrorCause:
+    """Return the failing line, with the origins of its values."""
+    confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
+    found = _diagnostic(explanation, explanation.what, frames, origins)
+    return ErrorCause(found, confidence, is_at_failing_line=True)
 
 
 def _of_call(
@@ -90,14 +109,11 @@ def _of_layer(
     made = _row(layer.path, layer.row)
     evidence = [Evidence(made, f"created here, takes {layer.wanted}", Role.CAUSE, f"takes {layer.wanted}")]
     if layer.setting is not None:
-        place = _row(layer.setting.path, layer.setting.row)
-        evidence.append(
-            Evidence(place, f"{layer.wanted} is set here", Role.CAUSE, f"{layer.wanted} is set here")
-        )
+        setting = layer.setting
+        evidence.append(_stated(setting.path, setting.row, f"{layer.wanted} is set here"))
     if layer.load is not None:
-        place = _row(layer.load.path, layer.load.row)
-        text = f"the data with {layer.arrived} is loaded here"
-        evidence.append(Evidence(place, text, Role.CAUSE, text))
+        load = layer.load
+        evidence.append(_stated(load.path, load.row, f"the data with {layer.arrived} is loaded here"))
     message = f"`{layer.name}` takes {layer.wanted}, and {layer.arrived} arrived"
     return ErrorCause(
         _diagnostic(explanation, message, frames, evidence), Confidence.ONLY, is_at_failing_line=True
@@ -132,6 +148,10 @@ def _without_indentation(span: Span) -> Span:
         return span
     start = len(rows[0]) - len(rows[0].lstrip())
     return replace(span, column=start + 1, end_column=len(rows[-1].rstrip()) + 1)
+
+
+def _stated(path: str, row: int, text: str) -> Evidence:
+    return Evidence(_row(path, row), text, Role.CAUSE, text)
 
 
 def _row(path: str, row: int) -> Span:
