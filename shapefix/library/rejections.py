@@ -107,11 +107,12 @@ def _needs_defaults(error: ShapeError) -> bool:
     return isinstance(error, SizeMismatch) and bool(needed_defaults(error.have, error.want))
 
 
-def operands_in(values: Mapping[str, Value]) -> list[Operand]:
-    """Tensors among values, including those in lists and tuples, in order."""
+def operands_in(values: Mapping[str, Value], most: int | None = None) -> list[Operand]:
+    """Tensors among values, including those in lists and tuples, in order; at most so many of each list."""
     found: list[Operand] = []
     for name, value in values.items():
-        for part in elements(value) or (value,):
+        parts = elements(value) or (value,)
+        for part in parts[:most]:
             tensor = part.tensor if isinstance(part, Unknown) else part
             if isinstance(tensor, TensorValue):
                 found.append(Operand(name, tensor, tensor.layout))

@@ -130,7 +130,7 @@ def errors_of(programs: tuple[str, ...]) -> list[list[str]]:
     )
     assert ran.returncode == 0, ran.stderr
     return [
-        [message for found in errors.values() for message in found] for errors, _ in json.loads(ran.stdout)
+        [message for found in errors.values() for message in found] for errors, _, _ in json.loads(ran.stdout)
     ]
 
 

@@ -27,7 +27,7 @@ def note_broadcast(
     result: TensorValue | None = None,
 ) -> None:
     """Report a dimension of size 1 in one operand, missing in the other one."""
-    found = operands_in(operands)
+    found = operands_in(operands, 3)
     if len(found) != 2 or not all(operand.tensor.certain for operand in found):
         return
     one, two = (operand.layout for operand in found)

@@ -160,7 +160,7 @@ def note_device(call: Call, made: Value) -> None:
     if last in _ELSEWHERE:
         return
     values = by_position(call)
-    operands = operands_in(values)
+    operands = operands_in(values, _MOST_OF_LIST)
     if not any(operand.tensor.device is not None for operand in operands):
         return
     if last in _OF_FIRST:
@@ -210,7 +210,7 @@ def meet(
     """
     if (function or call.name).rpartition(".")[2] in _ANY_DEVICE:
         return None
-    operands = operands_in(values)
+    operands = operands_in(values, _MOST_OF_LIST)
     local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)][:_MOST_LOCAL]
     ev = call.ev
     forward = any(is_forward(ev, frame.function, frame.receiver) for frame in ev.frames) if local else False
@@ -279,6 +279,8 @@ def _is_certain(value: Value) -> bool:
 
 _MOST_LOCAL = 16
 """Maximum number of operands that are compared with all others: a list may hold thousands."""
+_MOST_OF_LIST = 200
+"""Maximum number of operands taken from one list: a call in a loop may be given a list that grows."""
 _WORDS = ("cuda", "gpu", "device", "cpu", "mps")
 
 
