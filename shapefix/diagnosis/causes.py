@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from shapefix.diagnosis.error_reports import ErrorReport
+from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
 from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role, Severity, Span
 from shapefix.rulebook.pages import Page, Raises, pages_by_code
@@ -22,6 +24,7 @@ _TENSOR_ERRORS = frozenset(
     {"RuntimeError", "IndexError", "ValueError", "TypeError", "AssertionError", "NotImplementedError"}
 )
 """The exceptions of torch for sizes and dtypes."""
+_SHORTEST_WORDS = 20
 _INDEX_ERRORS = frozenset({"index out of range in self", "is out of bounds"})
 """The messages on a CPU of the errors that are a device-side assert on a GPU."""
 
@@ -108,13 +111,20 @@ class _Match:
 
 
 def causes(
-    report: ErrorReport, frames: Sequence[ProjectFrame], findings: Iterable[Diagnostic]
+    report: ErrorReport,
+    frames: Sequence[ProjectFrame],
+    findings: Iterable[Diagnostic],
+    live: LiveFacts | None = None,
 ) -> tuple[ErrorCause, ...]:
     """Return the explanations of an error among the findings, the most likely first.
 
-    Without frames, the findings of the whole project are compared.
+    Without frames, the findings of the whole project are compared. live has the sizes of the values in the
+    failing line, for a message without numbers.
     """
-    matches = [match for each in findings if (match := _match(report, frames, each)) is not None]
+    known = live.numbers if live is not None else frozenset[str]()
+    matches = [match for each in findings if (match := _match(report, frames, each, known)) is not None]
+    if live is not None and live.layer is not None:
+        matches = _about_layer(matches, live.layer.attribute)
     if not frames:
         # Any line of the project may have raised it, but few predict these words, numbers and names.
         named = frozenset(_QUOTED.findall(report.message))
@@ -149,7 +159,20 @@ def causes(
     )
 
 
-def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnostic) -> _Match | None:
+def _about_layer(matches: list[_Match], attribute: str) -> list[_Match]:
+    """Drop the findings about other layers of the failing line, if one is about the layer of this name."""
+    about = [match for match in matches if match.at is _At.FAILING and attribute in _layers(match.finding)]
+    return [match for match in matches if match in about or match.at is not _At.FAILING] if about else matches
+
+
+def _layers(finding: Diagnostic) -> set[str]:
+    """Return the last parts of the names in a finding."""
+    return {name.rpartition(".")[2] for name in _QUOTED.findall(finding.message)}
+
+
+def _match(
+    report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnostic, known: frozenset[str]
+) -> _Match | None:
     """Compare a finding with an error; None if it does not explain it."""
     page = pages_by_code().get(finding.code)
     if page is None or finding.is_answer or page.raises in (Raises.NEVER, Raises.HIDDEN):
@@ -160,15 +183,28 @@ def _match(report: ErrorReport, frames: Sequence[ProjectFrame], finding: Diagnos
     is_exact = finding.error is not None and _predicts(finding.error, report, message)
     at = _place(frames, finding)
     agrees = _agrees(report, finding)
+    if agrees is None and known:
+        agrees = _agrees_with_values(known, finding)
     is_worded = is_exact or any(part in message for part in page.errors)
-    if not is_worded and not (at is _At.FAILING and _raises_here(finding, page) and _is_of_torch(report)):
-        return None
+    if not is_worded:
+        if not (at is _At.FAILING and _raises_here(finding, page) and _is_of_torch(report)):
+            return None
+        if any(part in message for part in _predicted_words()):
+            # The line would have raised the finding's error, but it raised that of another rule before.
+            return None
     if frames and at is _At.ELSEWHERE and (page.raises is Raises.HERE or agrees is False):
         # This line would have raised, but another one did.
         return None
     calls = [step.span for step in finding.calls]
     follows = all(any(frame.covers(call) for frame in frames) for call in calls)
     return _Match(finding, at, is_exact, agrees, follows, is_worded)
+
+
+@cache
+def _predicted_words() -> frozenset[str]:
+    """Return the words of the errors of all rules, without those too short to name one."""
+    words = (part for page in pages_by_code().values() for part in page.errors)
+    return frozenset(part for part in words if len(part) >= _SHORTEST_WORDS)
 
 
 def _raises_here(finding: Diagnostic, page: Page) -> bool:
@@ -227,6 +263,12 @@ def _agrees(report: ErrorReport, finding: Diagnostic) -> bool | None:
     if numbers and own_numbers:
         return True if numbers & own_numbers else None
     return None
+
+
+def _agrees_with_values(known: frozenset[str], finding: Diagnostic) -> bool | None:
+    """Whether the numbers of a finding are sizes in the failing line; None if it states others."""
+    numbers, _ = _split(_facts(_LINE.sub("", finding.message)))
+    return True if len(numbers) >= 2 and numbers <= known else None
 
 
 def _facts(text: str) -> frozenset[str]:

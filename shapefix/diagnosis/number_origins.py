@@ -161,15 +161,15 @@ def _of_layer(layer: Value | None, numbers: frozenset[int], folder: str) -> Iter
         yield from settings_of(layer, names, folder)
 
 
-def _setting(given: cst.BaseExpression, number: int, folder: str) -> Iterator[Origin]:
+def _setting(place: Place, number: int, folder: str) -> Iterator[Origin]:
     """Yield the only place of a setting with this number in the project: of a configuration, or an option."""
-    name = ""
+    given, name = place.node, ""
     if isinstance(given, cst.Attribute):
         name = given.attr.value
     elif isinstance(given, cst.Subscript) and isinstance(given.slice[0].slice, cst.Index):
         key = given.slice[0].slice.value
         name = str(key.evaluated_value) if isinstance(key, cst.SimpleString) else ""
-    origin = setting_of(name, str(number), folder) if name else None
+    origin = setting_of(name, str(number), folder, place.module.path) if name else None
     if origin is not None:
         span = Span(origin.path, origin.row, 1, origin.row, len(origin.code) + 1)
         yield span, f"`{name}` is {number} here: {origin.code}"
@@ -187,8 +187,9 @@ def settings_of(layer: LibraryObject, names: Sequence[str], folder: str) -> Iter
         given = given_to(layer, position, name)
         if given is None:
             continue
-        found = list(assigned(Place(layer.place.module, given), str(number)))
-        yield from found or _setting(given, number, folder)
+        place = Place(layer.place.module, given)
+        found = list(assigned(place, str(number)))
+        yield from found or _setting(place, number, folder)
 
 
 def _number_of(value: Value | None) -> int | None:

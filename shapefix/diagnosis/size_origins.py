@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from shapefix.diagnosis.project_frames import ProjectFrame, setting_files, source_files
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
@@ -38,14 +39,10 @@ class SizeOrigin:
     code: str
 
 
-def setting_of(name: str, number: str, folder: str) -> SizeOrigin | None:
-    """Return the place of a name with this number below a folder, if there is only one."""
-    found = [
-        each
-        for count, path in enumerate(source_files(folder))
-        if count < _MOST_FILES
-        for each in _in_source(path, name, number)
-    ]
+def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | None:
+    """Return the place of a name with this number in a file or below a folder, if there is only one."""
+    paths = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
+    found = [each for path in paths for each in _in_source(path, name, number)]
     found += [each for path in setting_files(folder) for each in _in_settings(path, name, number)]
     return found[0] if len(found) == 1 else None
 

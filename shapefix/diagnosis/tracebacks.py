@@ -30,6 +30,7 @@ _NOTEBOOK_FRAMES = (
     re.compile(
         r"(?P<path>.+\.ipynb) Cell (?P<number>\d{1,9})'?(?: line (?P<row>\d{1,9}))?(?: in (?P<function>.+))?$"
     ),
+    re.compile(r"(?P<path><(?:timed exec|timed eval|magic-timeit|string)>) in (?P<function>.+)$"),
     re.compile(r"(?P<path>(?:[~/.]|[A-Za-z]:\\)[^:]*\.py)(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
 )
 _ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
@@ -355,7 +356,7 @@ class _NotebookStack(_Stack):
                 count = parts.get("cell") or _count(path)
                 cell = int(count) if count else None
                 function = re.sub(r"\(.*", "", parts.get("function") or "").strip()
-                self._frame(StackFrame(path, int(parts["row"] or 0), function, cell=cell))
+                self._frame(StackFrame(path, int(parts.get("row") or 0), function, cell=cell))
                 return True
         if line.startswith(self._name) and self.take_error(line):
             return True

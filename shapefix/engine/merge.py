@@ -274,10 +274,7 @@ class DisplayPaths:
             span=self._span(finding.span),
             evidence=tuple(self._step(step) for step in finding.evidence),
             follows=finding.follows and replace(finding.follows, span=self._span(finding.follows.span)),
-            fixes=tuple(
-                replace(fix, edits=tuple(Edit(self._span(edit.span), edit.content) for edit in fix.edits))
-                for fix in finding.fixes
-            ),
+            fixes=tuple(self._fix(fix, notebook) for fix in finding.fixes),
         )
 
     def failure(self, failure: Failure) -> Failure:
@@ -302,6 +299,14 @@ class DisplayPaths:
         cell = cell_of(name)
         name = name if cell is None else cell[0]
         return self._real.get(name, name)
+
+    def _fix(self, fix: Fix, notebook: NotebookText | None) -> Fix:
+        return replace(
+            fix,
+            message=_with_cells(fix.message, notebook),
+            remark=_with_cells(fix.remark, notebook),
+            edits=tuple(Edit(self._span(edit.span), edit.content) for edit in fix.edits),
+        )
 
     def _step(self, step: Evidence) -> Evidence:
         notebook = self._notebook(step.span.path) if is_notebook(step.span.path) else None

@@ -45,7 +45,9 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
     """Read owner.name at node."""
     owner = present(resolved(ev, owner))
     if isinstance(owner, TensorValue):
-        return of_library(ev, TENSOR, owner, name, node) or Unknown(name)
+        # Torch makes tensors of known dtypes; one known by its use alone has none.
+        may_be_array = name in _OTHER_FOR_ARRAYS and owner.dtype is None
+        return (None if may_be_array else of_library(ev, TENSOR, owner, name, node)) or Unknown(name)
     if isinstance(owner, InstanceValue):
         return _of_instance(ev, owner, name, node)
     if isinstance(owner, Unknown):

@@ -291,3 +291,30 @@ def test_a_device_side_assert_of_a_loss_is_a_class_id(tmp_path: Path) -> None:
     log = _ASSERT.replace("line 16", "line 8").replace("print(scores.mean().item())", "total = loss.item()")
     _, found = _diagnosed(tmp_path, _CLASS_IDS, log)
     assert [(each.finding.code, each.finding.failing.row) for each in found.causes] == [("SF517", 7)]
+
+
+_OTHER_ERROR = """\
+import random
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(width, 20)
+        self.second = nn.Linear(width, 30)
+
+    def forward(self, x):
+        return self.first(x) + self.second(x)
+
+
+Net(random.choice([31]))(torch.zeros(3, random.choice([40])))
+"""
+
+
+def test_an_error_of_another_rule_on_the_line_is_not_the_cause(tmp_path: Path) -> None:
+    """The sum would fail, too, but the layer before it has failed, with the words of another rule."""
+    _, found = _diagnosed(tmp_path, _OTHER_ERROR)
+    assert "SF510" not in [cause.finding.code for cause in found.causes]

@@ -13,7 +13,7 @@ from random_programs import Program, write
 
 pytestmark = pytest.mark.slow
 
-BLOCKS, PROGRAMS = 4, 25
+BLOCKS, PROGRAMS = 2, 25
 BLOCKS_OF_THE_DAY = 40
 CERTAIN, CERTAIN_OF_THE_DAY = 100, 4000
 

@@ -39,6 +39,26 @@ RUNS = {
 
         predict(rows)
     """,
+    "a slice of an array": """
+        import numpy as np
+
+        def autocovariance(rows, lags):
+            n, length = rows.shape
+            left = rows[:, : length - lags] - rows.mean(1)[:, None]
+            for k in range(lags):
+                right = rows[:, k : k + length - lags]
+                yield left.dot(right.T)
+
+        list(autocovariance(np.ones((2, 9)), 3))
+    """,
+    "a number or several": """
+        def denormalize(image: torch.Tensor, std: float | tuple[float, ...] = 0.5):
+            if isinstance(std, float):
+                return image * std
+            return image * torch.tensor(std)[None, :, None, None]
+
+        denormalize(torch.ones(2, 3, 4, 4), (0.1, 0.2, 0.3))
+    """,
     "a dtype that subclasses choose": """
         class Product:
             dtype = None

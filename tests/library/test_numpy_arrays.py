@@ -11,7 +11,7 @@ import torch
 from checking import Check
 from differential import agree, compare, executed, revealed
 
-from shapefix.library.numpy_arrays import SIGNATURES
+from shapefix.library.numpy_signatures import SIGNATURES
 from shapefix.library.signatures import parameters
 
 MADE = """

@@ -63,7 +63,9 @@ def _committed(folder: Path) -> None:
     assert run("git", *identity, "commit", "-q", "-m", "all", cwd=folder).returncode == 0
 
 
-@pytest.mark.parametrize("editable", [False, True], ids=["wheel", "editable"])
+@pytest.mark.parametrize(
+    "editable", [False, pytest.param(True, marks=pytest.mark.long)], ids=["wheel", "editable"]
+)
 def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: bool) -> None:
     venv = tmp_path / "venv"
     assert run(sys.executable, "-m", "venv", venv, cwd=tmp_path).returncode == 0

@@ -76,7 +76,7 @@ def run_all(
 
 kinds = pytest.mark.parametrize(
     ("opaque", "chains", "unknown_at_most"),
-    [(False, 6000, 0.08), (True, 2400, 0.5)],
+    [(False, 3000, 0.08), (True, 1200, 0.5)],
     ids=["contiguous", "unknown"],
 )
 

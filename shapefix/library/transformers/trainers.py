@@ -22,8 +22,8 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.data.collators import DEFAULT, WITH_PADDING, collate_by, is_callable
 from shapefix.library.data.datasets.objects import as_dataset
-from shapefix.library.data.loaders import sample
 from shapefix.library.data.samples import gathered
+from shapefix.library.data.torch_datasets import sample
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.transformers.added_tokens import note_rows_missing
