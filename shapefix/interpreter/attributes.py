@@ -9,7 +9,7 @@ from shapefix.interpreter.calls import Arguments, Call, after_call, call_value
 from shapefix.interpreter.classes import member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, Shape, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.names import module_name, resolve, resolved
+from shapefix.interpreter.names import is_bound, module_name, resolve, resolved
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Binding,
@@ -183,6 +183,12 @@ def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
     return resolve(ev, Imported(path, None)) if path is not None else Unknown(name)
 
 
+def _may_be_module(ev: Evaluator, node: cst.CSTNode) -> bool:
+    """Whether a name without a binding is read: `from fastai.vision import *` may bind `F` of `F.softmax`."""
+    owner = node.value if isinstance(node, cst.Attribute) else None
+    return isinstance(owner, cst.Name) and not is_bound(ev, owner.value)
+
+
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
     if name in owner.attributes:
         return owner.attributes[name]
@@ -191,7 +197,9 @@ def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> 
         return attribute(ev, owner.used_as, name, node)
     for hook in hooks.read_unknown:
         hook(ev, owner, name)
-    used_as_tensor = name in _SAME_FOR_ARRAYS or ev.library.mostly_of_tensors(name)
+    used_as_tensor = name in _SAME_FOR_ARRAYS or (
+        ev.library.mostly_of_tensors(name) and not _may_be_module(ev, node)
+    )
     tensor = as_tensor(owner) if used_as_tensor else owner.tensor
     if tensor is not None and ev.library.only_of_tensors(name):
         tensor.certain = True

@@ -63,8 +63,9 @@ def _committed(folder: Path) -> None:
     assert run("git", *identity, "commit", "-q", "-m", "all", cwd=folder).returncode == 0
 
 
+# CI itself runs in an editable installation.
 @pytest.mark.parametrize(
-    "editable", [False, pytest.param(True, marks=pytest.mark.long)], ids=["wheel", "editable"]
+    "editable", [pytest.param(False, id="wheel"), pytest.param(True, id="editable", marks=pytest.mark.long)]
 )
 def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: bool) -> None:
     venv = tmp_path / "venv"

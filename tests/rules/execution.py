@@ -29,13 +29,15 @@ class Ran:
 
     errors maps a line of the example to the exceptions raised there, 0 to those that no line of it raised;
     run_errors maps a line of the run block to the exception that reached it. refused maps a line of the
-    example to the sizes and strides of the tensors that torch refused to view there.
+    example to the sizes and strides of the tensors that torch refused to view there. before_run are the
+    lines of the example that raised without the run block.
     """
 
     names: dict[str, object]
     errors: dict[int, list[BaseException]] = field(default_factory=dict)
     run_errors: dict[int, BaseException] = field(default_factory=dict)
     refused: dict[int, list[Layout]] = field(default_factory=dict)
+    before_run: frozenset[int] = frozenset()
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return {name: value for name, value in self.names.items() if isinstance(value, torch.Tensor)}
@@ -105,6 +107,7 @@ def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] =
         if "datasets" in text:
             stack.enter_context(tiny_datasets())
         for source, filename in ((text, EXAMPLE), (run, RUN)):
+            ran.before_run = frozenset(ran.errors)
             for line, code in _statements(source, filename):
                 try:
                     exec(code, ran.names)

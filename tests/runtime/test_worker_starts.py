@@ -54,7 +54,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "a lambda" else pytest.mark.long) for name in REFUSED]
+)
 def test_what_a_new_interpreter_cannot_get_is_named(name: str, tmp_path: Path) -> None:
     loader, part = REFUSED[name]
     text = script(loader)
@@ -130,7 +132,7 @@ def test_a_training_call_around_the_wrapper_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "more"),
     [
-        ("model(x)", ""),
+        pytest.param("model(x)", "", marks=pytest.mark.long),
         ("(model(x) + model.module(x))", ""),
         ("model.module(x)", "[dist.all_reduce(each.grad) for each in model.parameters()]"),
     ],

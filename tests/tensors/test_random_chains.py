@@ -98,4 +98,4 @@ def test_chains_with_a_wrong_layout_before(drawn: int) -> None:
 def test_chains_of_the_day(
     opaque: bool, chains: int, unknown_at_most: float, record_property: Callable[[str, object], None]
 ) -> None:
-    run_all(opaque, 20 * chains, unknown_at_most, record_property, seeds_of_the_day(1).start)
+    run_all(opaque, 40 * chains, unknown_at_most, record_property, seeds_of_the_day(1).start)

@@ -30,7 +30,8 @@ class Schedules:
 
     def install(self) -> None:
         """Watch the schedulers of torch from now on."""
-        base = lr_scheduler.LRScheduler
+        # Its name before torch 2.0.
+        base = getattr(lr_scheduler, "LRScheduler", None) or lr_scheduler._LRScheduler
         original = base.step
 
         @functools.wraps(original)
