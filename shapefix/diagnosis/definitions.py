@@ -33,7 +33,7 @@ def definitions(explanation: MessageExplanation, frames: Sequence[ProjectFrame])
 
 
 def _subjects(statement: ast.AST, explanation: MessageExplanation) -> Iterator[ast.expr]:
-    """Yield the possible raisers of the error of a page."""
+    """Yield the possible origins of the error of a page, as expressions."""
     for node in ast.walk(statement):
         if explanation.name == "missing-attribute":
             if isinstance(node, ast.Attribute) and node.attr == explanation.fields["name"]:
