@@ -1,0 +1,1 @@
+"""`shapefix guard`: asserts on the sizes that operations need, at the start of functions."""
