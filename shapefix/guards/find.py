@@ -21,7 +21,7 @@ from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.values import Binding, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.shapes.run import STEPS
-from shapefix.shapes.targets import Target
+from shapefix.shapes.targets import Target, all_targets, target_named
 
 _SEQUENTIAL = "torch.nn.Sequential"
 
@@ -50,6 +50,10 @@ class GuardFinder:
     def close(self) -> None:
         """Free the state of the runs."""
         self._ev.close()
+
+    def targets(self, name: str) -> list[Target]:
+        """Return the function or class called name, or all of the file. Raises UnknownTarget."""
+        return [target_named(self._ev, self._module, name)] if name else all_targets(self._ev, self._module)
 
     def find(self, target: Target) -> FunctionGuards:
         """Return the guards of a function; it is run for them once."""

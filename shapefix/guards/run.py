@@ -21,10 +21,9 @@ from shapefix.guards.fixed_layers import ProjectTexts
 from shapefix.guards.lines import first_row, guard_rows, inserted, same_code, without
 from shapefix.guards.needs import Need
 from shapefix.interpreter.budget import OutOfBudget
-from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Module
-from shapefix.shapes.run import READING, STEPS
-from shapefix.shapes.targets import Target, UnknownTarget, all_targets, target_named
+from shapefix.shapes.run import READING
+from shapefix.shapes.targets import Target, UnknownTarget
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import SourceText, Unreadable, read_source
 
@@ -121,13 +120,9 @@ def _found(source: SourceText, name: str, texts: ProjectTexts) -> list[tuple[Mod
     module = modules.module(source)
     files = modules.files(READING)
     files.add(module)
-    namer = Evaluator(modules.library, files, STEPS, modules.versions)
-    try:
-        targets = [target_named(namer, module, name)] if name else all_targets(namer, module)
-    finally:
-        namer.close()
     finder = GuardFinder(modules, module, files, texts)
     try:
+        targets = finder.targets(name)
         return [(module, finder.find(target)) for target in targets if _is_here(target, module)]
     finally:
         finder.close()
