@@ -25,7 +25,8 @@ _REJECTS_ASSERTS = re.compile(
     rb"|get_graph_node_names|parallelize_module|nested_tensor|torch\.nested"
 )
 _REPLACES_LAYERS = re.compile(
-    rb"\bpeft\b|\bloralib\b|fuse_modules|fuse_conv_bn|register_forward_pre_hook|_modules\s*\["
+    rb"(?<![\w.])(?!self\.)\w[\w.]*\.(?:add_module|register_module)\(\s*(?![\"'])|init_inference"
+    rb"|\bpeft\b|\bloralib\b|fuse_modules|fuse_conv_bn|register_forward_pre_hook|_modules\s*\["
     rb"|setattr\(\s*(?!self\b|args\b|opts?\b|cfg\b|config\b|hparams\b|params\b|namespace\b)[\w.\[\]]+\s*,\s*(?![rb]?[\"'])"
     rb"|(?<![\w.])(?!self\b)\w+\.weight(?:\.data)?\s*=[^=]"
 )
@@ -43,7 +44,7 @@ class ProjectTexts:
         """Read the Python files and notebooks of the project of a file."""
         found: list[tuple[str, bytes]] = []
         left = _MOST_BYTES
-        for at in files_below(project_root(path)):
+        for at in files_below(project_root(path, _folder(path))):
             if not at.endswith((".py", ".ipynb")):
                 continue
             try:
@@ -97,6 +98,12 @@ class ProjectTexts:
             return True
         has_derived = any(derived.search(data) for data in texts)
         return has_derived and sum(len(own.findall(data)) for data in texts) > 1
+
+
+def _folder(path: str) -> str | None:
+    """Return the current folder for a file below it: the project of a file without a repository."""
+    here = os.path.realpath(os.curdir)
+    return here if os.path.realpath(path).startswith(os.path.join(here, "")) else None
 
 
 def constructions(cls: cst.ClassDef) -> dict[str, cst.Call]:
