@@ -103,7 +103,7 @@ class ProjectTexts:
 def _folder(path: str) -> str | None:
     """Return the current folder for a file below it: the project of a file without a repository."""
     here = os.path.realpath(os.curdir)
-    return here if os.path.realpath(path).startswith(os.path.join(here, "")) else None
+    return here if os.path.realpath(path).startswith(here.rstrip(os.sep) + os.sep) else None
 
 
 def constructions(cls: cst.ClassDef) -> dict[str, cst.Call]:

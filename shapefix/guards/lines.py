@@ -83,8 +83,9 @@ def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunction
 
 
 def _start(node: ast.stmt) -> int:
-    decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(each.lineno for each in decorators)])
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return node.lineno
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 
 
 def _header_end(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

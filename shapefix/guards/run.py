@@ -158,7 +158,7 @@ def _rows_named(text: str, name: str) -> list[range]:
         ]
     if len(parts) == 1:
         # A class stands for its forward.
-        forwards = [
+        forwards: list[ast.AST] = [
             each
             for node in nodes
             if isinstance(node, ast.ClassDef)

@@ -247,7 +247,7 @@ def test_an_assert_of_the_user_stays(project: Project) -> None:
 
 def test_a_notebook(project: Project) -> None:
     folder = project()
-    cells = [
+    cells: list[dict[str, object]] = [
         {
             "cell_type": "code",
             "metadata": {},
@@ -276,9 +276,24 @@ def test_json_and_errors(project: Project) -> None:
     assert shapefix("guard", "missing.py").code == 2
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_tracing_and_exporting(project: Project) -> None:
+    project()
+    plain, net = namespace(MODEL)["Net"](), namespace(guarded(MODEL))["Net"]()
+    x = torch.rand(2, 4)
+    net.load_state_dict(plain.state_dict())
+    assert torch.equal(torch.jit.trace(net, x)(x), plain(x))
+    assert torch.equal(torch.export.export(net, (x,)).module()(x), plain(x))
+    assert torch.equal(torch.compile(net, backend="eager", fullgraph=True)(x), plain(x))
+    torch.fx.symbolic_trace(plain)
+    with pytest.raises(torch.fx.proxy.TraceError):
+        torch.fx.symbolic_trace(net)
+
+
 @pytest.mark.long
 def test_guarded_fixtures_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fixture_projects import FIXTURES, load, train  # type: ignore[import-not-found]
+    from fixture_projects import FIXTURES, load, train
 
     written = 0
     for path in sorted(FIXTURES.glob("*/fixture.toml")):
