@@ -21,13 +21,14 @@ _MOST_FILES = 2_000
 _MOST_BYTES = 30_000_000
 
 _REJECTS_ASSERTS = re.compile(
-    rb"symbolic_trace|torch\.fx\b|import fx\b|_fx\b|jit\.script|ScriptModule|create_feature_extractor"
-    rb"|get_graph_node_names|parallelize_module|nested_tensor|torch\.nested"
+    rb"symbolic_trace|torch\.fx\b|import fx\b|(?:prepare|prepare_qat|convert)_fx\b|jit\.script|ScriptModule"
+    rb"|create_feature_extractor|get_graph_node_names|parallelize_module|nested_tensor|torch\.nested"
 )
 _REPLACES_LAYERS = re.compile(
     rb"(?<![\w.])(?!self\.)\w[\w.]*\.(?:add_module|register_module)\(\s*(?![\"'])|init_inference"
     rb"|\bpeft\b|\bloralib\b|fuse_modules|fuse_conv_bn|register_forward_pre_hook|_modules\s*\["
-    rb"|setattr\(\s*(?!self\b|args\b|opts?\b|cfg\b|config\b|hparams\b|params\b|namespace\b)[\w.\[\]]+\s*,\s*(?![rb]?[\"'])"
+    rb"|setattr\(\s*(?!self\b|\w*(?:args|opts?|options|cfg|config|hparams|params|namespace)\b)"
+    rb"[\w.\[\]]+\s*,\s*(?![rb]?[\"'])"
     rb"|(?<![\w.])(?!self\b)\w+\.weight(?:\.data)?\s*=[^=]"
 )
 _DYNAMIC_ACCESS = frozenset({"__getattr__", "__getattribute__", "__setattr__"})
