@@ -1,4 +1,4 @@
-"""Find the calls that every run of a function makes before it can branch or leave."""
+"""Find the certain calls of a function: those before its first branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run functions with unknown arguments, and collect the sizes that their operations need."""
+"""Run functions with unknown arguments, and collect the sizes needed by their operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SEQUENTIAL = "torch.nn.Sequential"
 
 @dataclass(frozen=True)
 class FunctionGuards:
-    """The conditions of one function of a file, in the order of the operations that need them."""
+    """The conditions of one function of a file, in the order of their operations."""
 
     name: str
     node: cst.FunctionDef
@@ -134,13 +134,13 @@ class GuardFinder:
 
 
 def _plain_parameters(function: cst.FunctionDef) -> list[cst.Param]:
-    """Return the parameters that hold one argument each."""
+    """Return the parameters of one argument each."""
     params = function.params
     return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
 def _is_unfit(target: Target) -> bool:
-    """Check for functions that are compiled from their source, and for class methods."""
+    """Check for functions compiled from their source, and for class methods."""
     function = target.node
     if target.function.binding is Binding.CLASS_METHOD:
         return True

@@ -1,4 +1,4 @@
-"""Layers that stay what `__init__` made them, as far as the project can show."""
+"""Layers not replaced after `__init__`, as far as the project can show."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH119
@@ -80,7 +80,7 @@ class ProjectTexts:
         return None
 
     def may_replace(self, owner: str, name: str) -> bool:
-        """Check for code that may put another layer, or another weight, into an attribute of a class."""
+        """Check for code with another layer, or another weight, for an attribute of a class."""
         quoted, cls = re.escape(name.encode()), re.escape(owner.encode())
         other = re.compile(
             rb"(?<![\w.])(?!self\." + quoted + rb"\s*=)[\w.\[\]()]+\." + quoted + rb"\s*(?::[^=\n]+)?=[^=]"
@@ -108,7 +108,7 @@ def _folder(path: str) -> str | None:
 
 
 def constructions(cls: cst.ClassDef) -> dict[str, cst.Call]:
-    """Return the attributes that only one statement sets, `self.name = Layer(…)` at the top of `__init__`."""
+    """Return the attributes set by one statement only, `self.name = Layer(…)` at the top of `__init__`."""
     methods = [each for each in cls.body.body if isinstance(each, cst.FunctionDef)]
     if any(each.name.value in _DYNAMIC_ACCESS for each in methods) or any(
         _uses_setattr(each) for each in methods
@@ -139,7 +139,7 @@ def _own_attribute(target: cst.CSTNode) -> str | None:
 
 
 def _written(node: cst.CSTNode) -> Iterator[str]:
-    """Yield the attributes that are assigned below a node, or that its classes have in their bodies."""
+    """Yield the attributes assigned below a node, and the methods defined there."""
     if isinstance(node, cst.FunctionDef):
         yield node.name.value
     if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.AsName)):

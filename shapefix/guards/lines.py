@@ -54,7 +54,7 @@ def without(text: str, guards: Collection[range]) -> str:
 
 
 def first_row(text: str, row: int) -> int | None:
-    """Return the row before which guards of a function go, given the row of its `def`; None if it has none.
+    """Return the row below the guards of a function, given the row of its `def`; None without such a row.
 
     They go before the first statement after the docstring, and before the comments above it.
     """

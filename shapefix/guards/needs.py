@@ -1,4 +1,4 @@
-"""Sizes that operations of torch need: the conditions in terms of the arguments of a function."""
+"""Sizes needed by operations of torch: conditions in terms of the arguments of a function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Need:
 
 @dataclass(frozen=True)
 class LayerNeed:
-    """The dimension of the input that a setting of the layer states, and the word for it.
+    """The dimension of the input stated by a setting of the layer, and the word for it.
 
     switches are settings of the layer; the sizes may differ if one of them is off.
     """
@@ -46,7 +46,7 @@ LAYERS: Mapping[str, LayerNeed] = {
 
 
 def layer_need(layer: LibraryObject, argument: str, code: str) -> Need | None:
-    """Return what a layer needs of its input; code is the expression of the layer."""
+    """Return the need of a layer; code is its expression."""
     need = LAYERS.get(layer.kind.removeprefix("torch.nn."))
     if need is None or not all(_is_on(layer.fields.get(name)) for name in need.switches):
         return None
@@ -118,7 +118,7 @@ def argument(event: OperationCalled, position: int, name: str) -> Value | None:
 
 
 def preserved(event: OperationCalled) -> Value | None:
-    """Return the input of an operation whose result has the same sizes; None for other operations."""
+    """Return the input of an operation with a result of the same sizes; None for other operations."""
     if event.function.startswith("torch.Tensor.") and event.function in _PRESERVING_FUNCTIONS:
         return event.receiver
     if event.function in _PRESERVING_FUNCTIONS or kind_of_layer(event) in _PRESERVING_LAYERS:

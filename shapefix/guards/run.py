@@ -47,7 +47,7 @@ class PlacedGuard:
 
 @dataclass(frozen=True)
 class GuardedFile:
-    """The guards of a file, its change, and notes on what was left out."""
+    """The guards of a file, its change, and notes on omitted ones."""
 
     repair: FileRepair
     guards: tuple[PlacedGuard, ...]
@@ -157,7 +157,7 @@ def _rows_named(text: str, name: str) -> list[range]:
             if isinstance(each, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and each.name == part
         ]
     if len(parts) == 1:
-        # A class stands for its forward.
+        # The name of a class means its forward.
         forwards: list[ast.AST] = [
             each
             for node in nodes

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / "cli"), str(TESTS / "projects")]
 from command_line import Project, project_in_a_folder, shapefix  # noqa: F401
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
