@@ -324,7 +324,7 @@ def shapes(**given: Any) -> int:
     return shapes(**given)
 
 
-@cli.command(short_help="Write asserts on the sizes that a model needs.")
+@cli.command(short_help="Write asserts on the sizes needed by a model.")
 @click.argument("target", metavar="FILE[:NAME]")
 @click.option("--apply", is_flag=True, help="Write the change to the file.")
 @click.option("--remove", is_flag=True, help="Remove the asserts that `shapefix guard` wrote.")
@@ -338,7 +338,7 @@ def shapes(**given: Any) -> int:
 @click.option("--quiet", "-q", is_flag=True, help="Print the diff and errors only.")
 @color_option
 def guard(**given: Any) -> int:
-    """Show asserts on the sizes that a function certainly needs, as a diff. With --apply, write them.
+    """Show asserts on the certainly needed sizes of a function as a diff. With --apply, write them.
 
     NAME is a class (its forward is guarded), a function, or Class.method. [default: all modules of the file]
 

@@ -11,7 +11,7 @@ from shapefix.interpreter.values import Constant, LibraryObject, Value
 
 @dataclass(frozen=True)
 class Need:
-    """A condition and the text of an f-string for its failure; about names the size that it is about."""
+    """A condition with the text of an f-string for its failure; about is its size."""
 
     condition: str
     message: str

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import random_modules
 import torch
+from day_seeds import seeds_of_the_day
 
-TESTS = Path(__file__).parents[1]
-sys.path.insert(0, str(TESTS / "interpreter"))
-import random_modules  # noqa: E402
-from day_seeds import seeds_of_the_day  # noqa: E402
-
-from shapefix.guards.lines import guard_rows, without  # noqa: E402
-from shapefix.guards.run import guarded  # noqa: E402
+from shapefix.guards.lines import guard_rows, without
+from shapefix.guards.run import guarded
 
 
 def outcome(text: str) -> tuple[str, dict[str, torch.Tensor]]:
