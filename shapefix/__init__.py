@@ -32,3 +32,13 @@ def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None =
     # Imported here, so that `import shapefix` loads neither torch nor the rules.
     report: ProbeReport = import_module("shapefix.runtime.inprocess").probe(model, batch, loss)
     return report
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add `%shapefix`, `%%check` and `%%shapes` to IPython, for `%load_ext shapefix`."""
+    import_module("shapefix.ipython.extension").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magics away, for `%unload_ext shapefix`."""
+    import_module("shapefix.ipython.extension").unload(shell)

@@ -14,6 +14,8 @@ REVEAL = "reveal"
 
 STORED_ERROR = "stored-error"
 """The code of an error in the outputs of a notebook that no rule predicts."""
+TRACED_ERROR = "traced-error"
+"""The code of a cause in the sources of an error that no rule predicts."""
 
 
 _CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)\Z", re.DOTALL)
@@ -311,7 +313,7 @@ class Diagnostic:
     @property
     def is_answer(self) -> bool:
         """Whether this is not a finding: it answers `reveal(x)`, or repeats an error of an earlier run."""
-        return self.code in (REVEAL, STORED_ERROR)
+        return self.code in (REVEAL, STORED_ERROR, TRACED_ERROR)
 
 
 def in_run_order(findings: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -33,8 +33,13 @@ class Check:
     folder: Path
 
     def __call__(
-        self, text: str, rules: Iterable[str] = RULES, *, transformers_version: str | None = None
+        self,
+        text: str,
+        rules: Iterable[str] = RULES,
+        *,
+        transformers_version: str | None = None,
+        name: str = "script.py",
     ) -> list[Diagnostic]:
-        analysis = analyzed(self.folder / "script.py", text, rules, transformers_version)
+        analysis = analyzed(self.folder / name, text, rules, transformers_version)
         assert not analysis.failures, analysis.failures
         return list(analysis.diagnostics)

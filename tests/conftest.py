@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import shutil
 import tempfile
@@ -17,10 +19,18 @@ settings.register_profile("fixed", derandomize=True, database=None)
 settings.load_profile("fixed")
 
 
+@pytest.fixture(scope="session")
+def _folders_of_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """New folders, one after the other; tmp_path_factory reads all former ones to number the next."""
+    parent = tmp_path_factory.mktemp("caches")
+    return (parent / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def user_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def user_cache(_folders_of_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder of the user, also for child processes."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = next(_folders_of_caches)
+    folder.mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder
 
@@ -66,12 +76,27 @@ def unprivileged() -> Iterator[Path]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the examples of the rule pages that run with torch as slow, and run slow tests first.
 
-    Otherwise the last minutes belong to a few slow tests, and processes are idle.
+    Otherwise the last minutes belong to a few slow tests, and processes are idle. Tests of one page come one
+    after the other: a process remembers what an example of the page has done.
     """
     for item in items:
         if item.path.stem == "test_pages_run" and "example" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, _page(item)))
+
+
+def _page(item: pytest.Item) -> tuple[str, str]:
+    """The file of a test, and the rule page that it is about, if any."""
+    given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    page = getattr(given.get("example"), "page", given.get("page"))
+    return str(item.path), page.stem if isinstance(page, Path) else ""
+
+
+def pytest_collection_finish() -> None:
+    """Leave the imported libraries out of every later collection of garbage, and collect rarely."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

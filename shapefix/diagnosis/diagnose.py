@@ -1,6 +1,7 @@
 """Diagnose the last error of a log: its meaning, and its causes in the sources."""
 
 # Paths are plain strings here, as in sources.
+# ruff: noqa: PTH120
 
 from __future__ import annotations
 
@@ -15,11 +16,16 @@ from shapefix.diagnosis.causes import ErrorCause, causes
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
+from shapefix.diagnosis.failing_runs import FailingRun, FailingRuns
+from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.notebook_cells import read_cells
+from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
+from shapefix.diagnosis.traced_causes import traced_cause
+from shapefix.diagnosis.value_origins import attribute_origins, sample_origins
 from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
@@ -37,7 +43,8 @@ class Diagnosis:
     report is the error at the end of its chain; error is the exception of that chain with an explanation or
     a cause. frames are those of the user's own code, outermost first. session is None if no file of them
     exists. layer is the one that failed, if there is no cause. holder is the number of the cell with the
-    error in its outputs, and other_cells are those with other errors.
+    error in its outputs, and other_cells are those with other errors. live are the facts of the running
+    program, None for a log.
     """
 
     report: ErrorReport
@@ -49,6 +56,7 @@ class Diagnosis:
     layer: FailingLayer | None = None
     holder: int | None = None
     other_cells: tuple[int, ...] = ()
+    live: LiveFacts | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -82,19 +90,58 @@ def diagnose_notebook(path: str, folder: str, options: CheckOptions | None = Non
     return replace(found, holder=last.cell.number, other_cells=tuple(dict.fromkeys(others)))
 
 
-def _diagnosed(report: ErrorReport, sources: FrameSources, options: CheckOptions) -> Diagnosis:
+def diagnose_exception(
+    report: ErrorReport, facts: Sequence[LiveFacts], notebook: str, options: CheckOptions | None = None
+) -> Diagnosis:
+    """Diagnose an exception of this process. Raises ConfigurationError.
+
+    facts are those for the exceptions of its chain, in that order. notebook is the path of the cells.
+    """
+    sources = FrameSources(os.path.dirname(notebook), notebook)
+    return _diagnosed(report, sources, options or CheckOptions(), facts)
+
+
+def _diagnosed(
+    report: ErrorReport, sources: FrameSources, options: CheckOptions, facts: Sequence[LiveFacts] = ()
+) -> Diagnosis:
+    report = sources.located(report)
     chain = list(report.chain())
     frames = {id(each): sources.frames(each) for each in chain}
     session = _checked([frame for each in chain for frame in frames[id(each)]], options)
     findings = _findings(session)
     diagnoses = []
-    for error in chain:
+    runs = FailingRuns(sources.folder)
+    for number, error in enumerate(chain):
+        live = facts[number] if number < len(facts) else LiveFacts() if facts else None
         own = frames[id(error)] or frames[id(report)]
-        found = causes(error, own, findings)
+        found = causes(error, own, findings, live)
         explanation = explain_message(error.message)
-        layer = None if found else failing_layer(explanation, own, sources.folder)
-        diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer))
+        layer = None if found else failing_layer(explanation, own, sources.folder, live)
+        run = runs.of(own) if not found or found[0].is_at_failing_line else None
+        if found:
+            found = _with_origins(found, error, run)
+        else:
+            traced = traced_cause(error, explanation, own, run, layer, sources.folder)
+            found = () if traced is None else (traced,)
+        diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer, live=live))
     return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
+
+
+def _with_origins(
+    found: tuple[ErrorCause, ...], error: ErrorReport, run: FailingRun | None
+) -> tuple[ErrorCause, ...]:
+    """Add the origins of the sizes to the first cause."""
+    if run is None:
+        return found
+    finding = found[0].finding
+    known = {(span.path, span.row) for span in (finding.span, *(step.span for step in finding.evidence))}
+    origins = (
+        *number_origins(run, error.message),
+        *sample_origins(run),
+        *attribute_origins(run, finding.message),
+    )
+    new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
+    return (replace(found[0], origins=new), *found[1:])
 
 
 def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -> Diagnosis | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.diagnosis.live_facts import LiveFacts
+from shapefix.diagnosis.project_frames import ProjectFrame, file_of
 from shapefix.diagnosis.size_origins import SizeOrigin, last_name, load_of, setting_of
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.engine.parse_limits import LARGEST
@@ -53,9 +54,12 @@ class FailingLayer:
 
 
 def failing_layer(
-    explanation: MessageExplanation | None, frames: Sequence[ProjectFrame], folder: str
+    explanation: MessageExplanation | None,
+    frames: Sequence[ProjectFrame],
+    folder: str,
+    live: LiveFacts | None = None,
 ) -> FailingLayer | None:
-    """Return the layer on the failing line, if only one fits the message."""
+    """Return the layer on the failing line, if only one fits the message and the live facts."""
     family = _FAMILIES.get(explanation.name) if explanation is not None else None
     if explanation is None or family is None or not frames or frames[-1].is_missing:
         return None
@@ -71,7 +75,8 @@ def failing_layer(
         for call in _calls_of(created, family):
             if _is_of_size(call, wanted):
                 size = _size_of(call)
-                setting = setting_of(last_name(size), wanted, folder) if size is not None else None
+                own = file_of(span.path)
+                setting = setting_of(last_name(size), wanted, folder, own) if size is not None else None
                 code = ast.get_source_segment(whole.text, call) or ""
                 found.append(
                     FailingLayer(
@@ -84,6 +89,9 @@ def failing_layer(
                         load_of(name, frames),
                     )
                 )
+    if live is not None and live.layer is not None:
+        raised = [layer for layer in found if layer.name.rpartition(".")[2] == live.layer.attribute]
+        found = raised or found
     distinct = {(layer.path, layer.row, layer.code): layer for layer in found}
     return next(iter(distinct.values())) if len(distinct) == 1 else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from shapefix.diagnosis.diagnose import Diagnosis
 from shapefix.diagnosis.failing_layer import FailingLayer
@@ -33,7 +34,10 @@ def render(diagnosis: Diagnosis | None, view: View) -> Iterator[str]:
                 "layer": _layer(diagnosis.layer, view),
             },
             "confidence": diagnosis.causes[0].confidence.name.lower() if diagnosis.causes else None,
-            "causes": [finding_entry(each.finding, view) for each in diagnosis.causes],
+            "causes": [
+                finding_entry(replace(each.finding, evidence=each.evidence), view)
+                for each in diagnosis.causes
+            ],
             "frames": [_frame(each, view) for each in diagnosis.frames],
         }
     yield dumped(document) + "\n"

@@ -64,6 +64,8 @@ def match_cells(
         chosen = [cell for cell in named if cell in same] or same
         if len(chosen) == 1:
             exact += 1
+        elif place is not None and not quoted and len(named) == 1:
+            chosen = named
         else:
             like = _alike(cells, quoted, marked[path])
             chosen = [cell for cell in named if cell in like or holder is not None] or like
@@ -86,9 +88,38 @@ def comparable(quoted: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
     return [each for each in quoted if "get_ipython()" not in each[1] and each[1].strip()]
 
 
+def blank_rows(text: str) -> int:
+    """Return the number of empty rows at the start of a cell."""
+    return _blank(text.split("\n"))
+
+
+def rows_before(text: str) -> int:
+    """Return the number of rows before the code of a cell: empty ones, and that of its magic."""
+    rows = text.split("\n")
+    first = _blank(rows)
+    if rows[first].lstrip().startswith("%%"):
+        return first + 1 + _blank(rows[first + 1 :])
+    return first
+
+
+def shift_of(text: str, quoted: Sequence[tuple[int, str]]) -> int | None:
+    """Return the number to add to quoted rows for those of a cell; None if it has other rows.
+
+    IPython counts without empty rows at the start, and some magics run the rows below them as a cell.
+    """
+    rows = text.split("\n")
+    for shift in dict.fromkeys((0, _blank(rows), rows_before(text))):
+        if all(is_text_of(rows, row + shift, text) for row, text in quoted):
+            return shift
+    return None
+
+
+def _blank(rows: Sequence[str]) -> int:
+    return next((number for number, row in enumerate(rows) if row.strip()), 0)
+
+
 def _is_same(cell: RunCell, quoted: Sequence[tuple[int, str]]) -> bool:
-    rows = cell.text.split("\n")
-    return all(is_text_of(rows, row, text) for row, text in quoted)
+    return shift_of(cell.text, quoted) is not None
 
 
 def _alike(

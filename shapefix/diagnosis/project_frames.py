@@ -10,12 +10,20 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
-from shapefix.diagnosis.notebook_cells import MatchedCells, comparable, is_text_of, match_cells, read_cells
+from shapefix.diagnosis.notebook_cells import (
+    MatchedCells,
+    comparable,
+    is_text_of,
+    match_cells,
+    read_cells,
+    rows_before,
+    shift_of,
+)
 from shapefix.diagnostics import Span, cell_of, path_of
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.notebook_outputs import RunCell
@@ -24,6 +32,11 @@ from shapefix.sources.text import LARGEST_NOTEBOOK, SourceText, Unreadable, is_n
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\][Ll]ib[/\\]\w+\.py$|^<")
 """Paths of libraries and of the standard library."""
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
+MEASURED = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
+"""Paths of the code that `%time` and `%timeit` compile."""
+_TIMED = re.compile(r"(?:[^#'\"]*=)?\s*%%?time(?:it)?\b")
+_EXECUTED = "<string>"
+_EXEC_OF_FILE = re.compile(r"""exec\(\s*open\(\s*["']([^"']+)["']""")
 _COMPARED = 20
 _MOST_SEARCHED = 20_000
 """The most files that a search by the end of a path looks at."""
@@ -71,6 +84,72 @@ class FrameSources:
         other = FrameSources(self.folder, self.notebook, holder)
         other._paths, other._cells, other._texts = self._paths, self._cells, self._texts
         return other
+
+    def located(self, report: ErrorReport) -> ErrorReport:
+        """Return an error with the rows of cells and files, in place of those of compiled parts of them.
+
+        `%%time` compiles the rows below it, and `exec(open("train.py").read())` those of a file.
+        """
+        frames: list[StackFrame] = []
+        matched = self._matched(report)
+        outer = self._holding(report)
+        place = 0
+        for frame in report.frames:
+            cell = matched.cells.get(frame.path) if matched is not None and frame.is_cell else None
+            if cell is not None:
+                shift = shift_of(cell.text, comparable(frame.quotes)) or 0
+                if shift:
+                    quoted = tuple((row + shift, text) for row, text in frame.quoted)
+                    frame = replace(frame, row=frame.row + shift, quoted=quoted)
+                outer, place = frame, len(frames)
+            elif frame.path in MEASURED or frame.path == _EXECUTED:
+                inner = self._compiled(frame, outer, matched)
+                if inner.is_cell:
+                    # The frames of the magic, and the call of it, are not the user's.
+                    del frames[place:]
+                    outer = None
+                frame = inner
+            elif not is_installed(frame.path):
+                outer, place = frame, len(frames)
+            frames.append(frame)
+        return replace(
+            report,
+            frames=tuple(frames),
+            earlier=tuple(map(self.located, report.earlier)),
+            members=tuple(map(self.located, report.members)),
+        )
+
+    def _holding(self, report: ErrorReport) -> StackFrame | None:
+        """Return the row of the magic around a stack without it, as earlier versions of IPython store it."""
+        if not report.frames or report.frames[0].path not in MEASURED or self.notebook is None:
+            return None
+        for cell in self._read(self.notebook):
+            if cell.number == self._holder:
+                rows = cell.text.split("\n")
+                magics = [number for number, row in enumerate(rows, 1) if _TIMED.match(row)]
+                if len(magics) == 1:
+                    text = rows[magics[0] - 1].strip()
+                    return StackFrame(path_of(self.notebook, cell.number), magics[0], "", text, cell.count)
+        return None
+
+    def _compiled(
+        self, frame: StackFrame, outer: StackFrame | None, matched: MatchedCells | None
+    ) -> StackFrame:
+        """Return the frame of a cell or file for one in a separately compiled part of it.
+
+        outer is the user's frame around it.
+        """
+        if outer is None:
+            return frame
+        cell = matched.cells.get(outer.path) if matched is not None else None
+        if cell is None and (place := cell_of(outer.path)) is not None:
+            cell = next((each for each in self._read(place[0]) if each.number == place[1]), None)
+        if cell is not None and (row := compiled_row(cell.text, frame, outer.row)) is not None:
+            return replace(outer, row=row, text=cell.text.split("\n")[row - 1].strip(), quoted=())
+        is_magic = cell is not None and cell.text.lstrip().startswith("%%")
+        if not is_magic and (executed := _EXEC_OF_FILE.search(outer.text)) is not None:
+            return replace(frame, path=executed[1], text="", quoted=())
+        return frame
 
     def frames(self, report: ErrorReport) -> tuple[ProjectFrame, ...]:
         """Return the frames of the user's own code, outermost first.
@@ -151,6 +230,20 @@ class FrameSources:
         if notebook not in self._cells:
             self._cells[notebook] = read_cells(notebook)
         return self._cells[notebook]
+
+
+def compiled_row(text: str, frame: StackFrame, row: int) -> int | None:
+    """Return the row of a cell for a frame in the code of its magic; None for other code.
+
+    row is that of the call of the magic.
+    """
+    magic = text.lstrip()
+    if frame.path not in MEASURED and not magic.startswith("%%prun"):
+        return None
+    if not magic.startswith("%%"):
+        return row
+    row = rows_before(text) + frame.row
+    return row if frame.row and row <= len(text.split("\n")) else None
 
 
 def _missing(frame: StackFrame) -> ProjectFrame:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from shapefix.diagnosis.project_frames import ProjectFrame, setting_files, source_files
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
@@ -38,21 +39,17 @@ class SizeOrigin:
     code: str
 
 
-def setting_of(name: str, number: str, folder: str) -> SizeOrigin | None:
-    """Return the place of a name with this number below a folder, if there is only one."""
-    found = [
-        each
-        for count, path in enumerate(source_files(folder))
-        if count < _MOST_FILES
-        for each in _in_source(path, name, number)
-    ]
+def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | None:
+    """Return the place of a name with this number in a file or below a folder, if there is only one."""
+    paths = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
+    found = [each for path in paths for each in _in_source(path, name, number)]
     found += [each for path in setting_files(folder) for each in _in_settings(path, name, number)]
     return found[0] if len(found) == 1 else None
 
 
 def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
     """Return the only load of data on the way to the argument of a call in the last frame."""
-    search = _LoadSearch(frames)
+    search = ValueSearch(frames)
     for call in search.calls(len(frames) - 1):
         if ast.unparse(call.func) == called and call.args:
             search.follow(len(frames) - 1, call.args[0])
@@ -118,7 +115,7 @@ def _in_settings(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
             yield SizeOrigin(name, path, row, line.strip().rstrip(","))
 
 
-class _LoadSearch:
+class ValueSearch:
     """Follows an argument back through assignments, loops and the calls of a stack, to loads of data."""
 
     def __init__(self, frames: Sequence[ProjectFrame]) -> None:
@@ -126,16 +123,24 @@ class _LoadSearch:
         self._wholes: dict[str, tuple[WholeText, ast.Module]] = {}
         self._seen: set[tuple[int, str]] = set()
         self.found: list[SizeOrigin] = []
+        self.steps: list[SizeOrigin] = []
+        """The assignments on the way, the nearest first."""
 
     def calls(self, number: int) -> Iterator[ast.Call]:
         """Yield the calls in the statement of a frame."""
+        for node in self.expressions(number):
+            if isinstance(node, ast.Call):
+                yield node
+
+    def expressions(self, number: int) -> Iterator[ast.expr]:
+        """Yield the expressions in the statement of a frame."""
         frame, parsed = self._frames[number], self._parsed(number)
         if parsed is None:
             return
         whole, tree = parsed
         first, last = frame.span.row + whole.rows_before, frame.span.end_row + whole.rows_before
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and first <= node.lineno <= last:
+            if isinstance(node, ast.expr) and first <= node.lineno <= last:
                 yield node
 
     def follow(self, number: int, value: ast.expr) -> None:
@@ -151,6 +156,9 @@ class _LoadSearch:
                 self.found.append(SizeOrigin("", path, row, line))
                 return
         for node in ast.walk(value):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                self._follow_results(number, node.func.id, tree)
+        for node in ast.walk(value):
             if isinstance(node, ast.Name) and (number, node.id) not in self._seen:
                 self._seen.add((number, node.id))
                 self._follow_name(number, node.id, tree)
@@ -164,15 +172,40 @@ class _LoadSearch:
                 if len(call.args) > position >= 0:
                     self.follow(number - 1, call.args[position])
             return
+        frame, parsed = self._frames[number], self._parsed(number)
+        last = frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
         for node in ast.walk(function or tree):
+            if isinstance(node, ast.stmt) and node.lineno >= last:
+                # It has not run yet.
+                continue
             if isinstance(node, ast.Assign) and name in _names(node.targets):
+                self._step(number, name, node)
                 self.follow(number, node.value)
             elif isinstance(node, (ast.For, ast.AsyncFor)) and name in _names([node.target]):
+                self._step(number, name, node)
                 self.follow(number, node.iter)
         if function is not None and name not in _bound(function):
             for statement in tree.body:
                 if isinstance(statement, ast.Assign) and name in _names(statement.targets):
+                    self._step(number, name, statement)
                     self.follow(number, statement.value)
+
+    def _step(self, number: int, name: str, node: ast.stmt) -> None:
+        parsed = self._parsed(number)
+        if parsed is not None:
+            path, row = parsed[0].place(node.lineno)
+            line = parsed[0].text.split("\n")[node.lineno - 1].strip()
+            self.steps.append(SizeOrigin(name, path, row, line))
+
+    def _follow_results(self, number: int, called: str, tree: ast.Module) -> None:
+        """Add the loads of data in a function of the file, if it returns their results."""
+        if (number, f"{called}()") in self._seen:
+            return
+        self._seen.add((number, f"{called}()"))
+        for function in tree.body:
+            if isinstance(function, ast.FunctionDef) and function.name == called:
+                for value in _results_of(function):
+                    self.follow(number, value)
 
     def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:
         """Return the innermost function around a frame's statement."""
@@ -207,3 +240,13 @@ def _bound(function: ast.FunctionDef) -> set[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     return stored | {each.arg for each in function.args.args}
+
+
+def _results_of(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Yield the values returned by a function, and those of the names in them."""
+    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
+    yield from returned
+    names = {node.id for value in returned for node in ast.walk(value) if isinstance(node, ast.Name)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and names & _names(node.targets):
+            yield node.value

@@ -71,7 +71,8 @@ def _own_frames(
     """Return the frames of a stored error, with paths as in findings; none if code has changed."""
     if stored.report.is_consequence:
         return ()
-    frames = sources.held_by(stored.cell.number).frames(stored.report)
+    held = sources.held_by(stored.cell.number)
+    frames = held.frames(held.located(stored.report))
     if any(frame.is_missing or frame.is_changed for frame in frames):
         return ()
     return tuple(replace(frame, span=_in_findings(frame.span, session)) for frame in frames)

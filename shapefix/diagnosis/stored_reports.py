@@ -26,7 +26,9 @@ def stored_reports(cells: Sequence[RunCell]) -> Iterator[StoredReport]:
         if printed:
             yield StoredReport(cell, printed[-1])
         for error in cell.errors:
-            yield StoredReport(cell, _report(error))
+            # Jupyter stores an error without a name in the cells after a failed one.
+            if error.name or error.message:
+                yield StoredReport(cell, _report(error))
 
 
 def _report(error: StoredError) -> ErrorReport:

@@ -12,16 +12,20 @@ from textwrap import wrap
 from shapefix.diagnosis.causes import Confidence, ErrorCause
 from shapefix.diagnosis.diagnose import Diagnosis
 from shapefix.diagnosis.error_reports import StackFrame
+from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin
 from shapefix.diagnostics import Applicability
 from shapefix.report.full import render as render_findings
+from shapefix.report.paint import painter
 from shapefix.report.view import View, one_line, visible
 
 _MOST_FRAMES = 6
 """The most frames of the user's own code; the middle of a longer stack is left out."""
 _MOST_OTHERS = 4
+_MOST_ORIGINS = 6
 _MOST_MESSAGE = 400
+_STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 
 
@@ -29,15 +33,21 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
     """Render a diagnosis on one screen; patch has the lines of the cause's fix."""
     yield from _error(diagnosis, view)
     yield from _stack(diagnosis, view)
+    if diagnosis.live is not None:
+        yield from _live(diagnosis.live, view)
     if diagnosis.causes:
         first, *others = diagnosis.causes
-        yield f"\nCause: {_confidence(first, len(diagnosis.causes))}\n"
+        yield _styled(f"\nCause: {_confidence(first, len(diagnosis.causes))}\n", "name", view)
         shown = "".join(render_findings([first.finding], (), _quiet(view)))
         yield shown.rstrip("\n") + "\n"
+        yield from _origins(first, view)
         yield from _others(others, view)
         if patch:
             yield "\n"
-            yield from (visible(line.replace("\r\n", "\n"), "\n\t") for line in patch)
+            for line in patch:
+                shown = visible(line.replace("\r\n", "\n"), "\n\t")
+                yield _styled(shown, _STYLES_OF_PATCH.get(shown[:1], ""), view)
+        if patch and diagnosis.live is None:
             unsafe = first.finding.fix is not None and first.finding.fix.applicability is Applicability.UNSAFE
             yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
     else:
@@ -49,7 +59,7 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
     if diagnosis.other_cells:
         named = "cells" if len(diagnosis.other_cells) > 1 else "cell"
         yield f"\nnote: other errors are stored in {named} {', '.join(map(str, diagnosis.other_cells))}\n"
-    script = _script(diagnosis, view)
+    script = _script(diagnosis, view) if diagnosis.live is None else ""
     if script and diagnosis.causes and diagnosis.causes[0].confidence is not Confidence.PROVED:
         yield f"\nTo confirm it: shapefix probe {script}\n"
 
@@ -63,12 +73,18 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     message = visible(error.message, "\n\t")
     if len(message) > _MOST_MESSAGE:
         message = message[:_MOST_MESSAGE] + "…"
-    yield ": ".join(part for part in (error.name, message) if part) + "\n"
-    if diagnosis.error is not diagnosis.report:
-        last = diagnosis.report
-        yield f"(the log ends with {last.name}: {one_line(last.message)[:100]})\n"
-    if diagnosis.explanation is not None:
-        yield from _paragraph(diagnosis.explanation.what, view)
+    name = _styled(error.name, "error", view)
+    yield ": ".join(part for part in (name, message) if part) + "\n"
+    last = diagnosis.report
+    if (last.type, last.message) != (error.type, error.message):
+        what = "the log ends" if diagnosis.live is None else "the cell ended"
+        yield f"({what} with {last.name}: {one_line(last.message)[:100]})\n"
+    explanation = diagnosis.explanation
+    is_repeated = explanation is not None and any(
+        each.finding.message == explanation.what for each in diagnosis.causes[:1]
+    )
+    if explanation is not None and not is_repeated:
+        yield from _paragraph(explanation.what, view)
 
 
 def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
@@ -103,8 +119,35 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     yield "\n"
     size = max(len(where) for where, _ in rows)
     for where, text in rows:
-        line = f"  {where:<{size}}  {text}" if where else f"  {text}"
-        yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
+        yield from _row(f"  {where:<{size}}  {text}" if where else f"  {text}", view)
+
+
+def _live(live: LiveFacts, view: View) -> Iterator[str]:
+    """Render the values of the failing line, and the module with the error."""
+    if live.values:
+        yield _styled("\nValues in the failing line:\n", "name", view)
+        size = max(len(value.name) for value in live.values)
+        for value in live.values:
+            yield from _row(f"  {one_line(value.name):<{size}}  {one_line(value.text)}", view)
+    if live.layer is not None and live.layer.name:
+        yield _styled("\nThe module that raised:\n", "name", view)
+        yield from _row(f"  {one_line(live.layer.name)} = {one_line(live.layer.code)}", view)
+        for value in live.layer.arguments:
+            yield from _row(f"    {one_line(value.name)}: {one_line(value.text)}", view)
+
+
+def _styled(text: str, style: str, view: View) -> str:
+    """Return a text in a style, if the view has colors."""
+    start, end = len(text) - len(text.lstrip("\n")), len(text.rstrip("\n"))
+    if not view.color or not style or start >= end:
+        return text
+    # A painter replaces control characters, and ends its lines.
+    shown = painter(True)([[(text[start:end].replace("\t", "    "), style)]]).rstrip("\n")
+    return f"{text[:start]}{shown}{text[end:]}"
+
+
+def _row(line: str, view: View) -> Iterator[str]:
+    yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
 
 
 def _where(place: ProjectFrame, view: View) -> str:
@@ -128,6 +171,17 @@ def _confidence(cause: ErrorCause, number: int) -> str:
     if cause.confidence is Confidence.LIKELY:
         return f"most likely of {number}" if number > 1 else "most likely"
     return cause.confidence.value
+
+
+def _origins(cause: ErrorCause, view: View) -> Iterator[str]:
+    if not cause.origins:
+        return
+    yield "\nWhere the sizes come from:\n"
+    places = [one_line(f"{view.relative(each.span.path)}:{each.span.row}") for each in cause.origins]
+    size = max(map(len, places))
+    for place, each in zip(places[:_MOST_ORIGINS], cause.origins, strict=False):
+        line = f"  {place:<{size}}  {one_line(each.message)}"
+        yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
 
 
 def _others(others: Sequence[ErrorCause], view: View) -> Iterator[str]:

@@ -16,7 +16,7 @@ _NOTEBOOK_HEADER = re.compile(
 )
 _RICH_HEADER = re.compile(r"(?P<before>.*?)[╭┌+][─━-]+ Traceback \(most recent call last\) [─━-]+[╮┐+]$")
 
-_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<row>\d{1,9})(?:, in (?P<function>.+))?$')
+_FRAME = re.compile(r'\s*(?:> )?File "(?P<path>[^"]+)", line (?P<row>\d{1,9})(?:, in (?P<function>.+))?$')
 _ERROR = re.compile(r"(?P<type>(?:[A-Za-z_]\w*\.|<locals>\.)*(?P<name>[A-Za-z_]\w*))(?:: ?(?P<message>.*))?$")
 _SHOUTED = re.compile(r"[A-Z]+$")
 _LOWERCASE_ERRORS = ("error", "timeout", "gaierror", "herror")
@@ -30,6 +30,7 @@ _NOTEBOOK_FRAMES = (
     re.compile(
         r"(?P<path>.+\.ipynb) Cell (?P<number>\d{1,9})'?(?: line (?P<row>\d{1,9}))?(?: in (?P<function>.+))?$"
     ),
+    re.compile(r"(?P<path><(?:timed exec|timed eval|magic-timeit|string)>) in (?P<function>.+)$"),
     re.compile(r"(?P<path>(?:[~/.]|[A-Za-z]:\\)[^:]*\.py)(?::(?P<row>\d{1,9}))? in (?P<function>.+)$"),
 )
 _ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
@@ -321,7 +322,8 @@ class _PythonStack(_Stack):
         if not text:
             return True
         if line[0] in " \t":
-            if not set(text) <= set("^~ "):
+            # Some loggers write the values of the names in a line below it.
+            if not set(text) <= set("^~ ") and not text.startswith(("│", "└")):
                 self._text_of_last(text)
             return True
         return bool(self.frames or not self.is_truncated) and self.take_error(line)
@@ -354,7 +356,7 @@ class _NotebookStack(_Stack):
                 count = parts.get("cell") or _count(path)
                 cell = int(count) if count else None
                 function = re.sub(r"\(.*", "", parts.get("function") or "").strip()
-                self._frame(StackFrame(path, int(parts["row"] or 0), function, cell=cell))
+                self._frame(StackFrame(path, int(parts.get("row") or 0), function, cell=cell))
                 return True
         if line.startswith(self._name) and self.take_error(line):
             return True

@@ -37,6 +37,17 @@ class GradientsMiscounted(Event):
     given: int
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class FunctionObjectCalled(Event):
+    """Call of an object of an autograd function, instead of `apply` of its class.
+
+    forward is its method in the project.
+    """
+
+    function: ClassValue
+    forward: FunctionValue
+
+
 @hooks.define_class
 def _note_function(ev: Evaluator, cls: ClassValue) -> None:
     if len(cls.bases) != 1 or set(outside_bases(cls)) - {"builtins.object"} - _FUNCTION:

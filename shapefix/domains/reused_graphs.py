@@ -83,11 +83,12 @@ def _note_later_passes(ev: Evaluator, loop: Loop, start: int, changes: list[tupl
         change, carried = _passed_on(ev, loop, loss, changed)
         if change is not None and carried is not None and carried.once and _is_prefix(carried.loops, within):
             names = frozenset({change.name}) if not _is_sum(ev, loop, change) else frozenset[str]()
-            event = GraphReused(
-                *(backward.place, backward.calls, backward, backward, carried, loop, True),
-                *(names, change.is_part),
+            is_tuple = change.is_part
+            ev.emit(
+                GraphReused(
+                    backward.place, backward.calls, backward, backward, carried, loop, True, names, is_tuple
+                )
             )
-            ev.emit(event)
 
 
 def note_second_backward(ev: Evaluator, backward: Backward) -> None:
@@ -116,11 +117,19 @@ def note_second_backward(ev: Evaluator, backward: Backward) -> None:
                 names, is_tuple = _names_of(ev, {*graph_of(first.loss)} & {*shared}), False
                 if loop is not None and is_carried:
                     names, is_tuple = _state(ev, loop)
-                event = GraphReused(
-                    *(backward.place, backward.calls, backward, first, made, loop, is_carried),
-                    *(names, is_tuple),
+                ev.emit(
+                    GraphReused(
+                        backward.place,
+                        backward.calls,
+                        backward,
+                        first,
+                        made,
+                        loop,
+                        is_carried,
+                        names,
+                        is_tuple,
+                    )
                 )
-                ev.emit(event)
                 return
 
 

@@ -42,8 +42,8 @@ class FindingsByFile:
     """Collects the results of files by absolute path.
 
     given are the checked files; checking them may find something in other files. in_use adds to a finding
-    whether the project uses its code, and hides one in unused code as info. function returns the qualified
-    name of the function around a place, "" without one.
+    how the project uses its code, and hides one in unused code or in a demo as info. function returns the
+    qualified name of the function around a place, "" without one.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FindingsByFile:
 
     def _all(self, chosen: Callable[[str, Iterable[Diagnostic]], list[Diagnostic]]) -> tuple[Diagnostic, ...]:
         by_path: dict[str, list[Diagnostic]] = {}
-        for finding in unique(
+        for finding in self.best(
             each
             for path, found in self._found_from.items()
             for each in found
@@ -114,6 +114,10 @@ class FindingsByFile:
         for path in sorted(by_path):
             kept += chosen(path, by_path[path])
         return _with_habits(kept)
+
+    def best(self, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Keep one finding per code and place, of several the one with the fewest assumptions."""
+        return unique(map(self._in_use, findings))
 
     def _is_refuted(self, path: str, finding: Diagnostic) -> bool:
         """Whether a function fails for some arguments only, and not for those of its callers.
@@ -154,7 +158,7 @@ class FindingsByFile:
             kept = apply_suppressions(self._overlay.source(path), found).kept
         except Unreadable:
             kept = tuple(found)
-        return sorted(map(self._in_use, kept), key=_place)
+        return sorted(kept, key=_place)
 
 
 def _is_test(path: str) -> bool:
@@ -270,10 +274,7 @@ class DisplayPaths:
             span=self._span(finding.span),
             evidence=tuple(self._step(step) for step in finding.evidence),
             follows=finding.follows and replace(finding.follows, span=self._span(finding.follows.span)),
-            fixes=tuple(
-                replace(fix, edits=tuple(Edit(self._span(edit.span), edit.content) for edit in fix.edits))
-                for fix in finding.fixes
-            ),
+            fixes=tuple(self._fix(fix, notebook) for fix in finding.fixes),
         )
 
     def failure(self, failure: Failure) -> Failure:
@@ -298,6 +299,14 @@ class DisplayPaths:
         cell = cell_of(name)
         name = name if cell is None else cell[0]
         return self._real.get(name, name)
+
+    def _fix(self, fix: Fix, notebook: NotebookText | None) -> Fix:
+        return replace(
+            fix,
+            message=_with_cells(fix.message, notebook),
+            remark=_with_cells(fix.remark, notebook),
+            edits=tuple(Edit(self._span(edit.span), edit.content) for edit in fix.edits),
+        )
 
     def _step(self, step: Evidence) -> Evidence:
         notebook = self._notebook(step.span.path) if is_notebook(step.span.path) else None

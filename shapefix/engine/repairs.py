@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from shapefix.diagnostics import Diagnostic, Failure, Fix, path_of
 from shapefix.engine.batch import BatchRunner
-from shapefix.engine.merge import FindingsByFile, unique
+from shapefix.engine.merge import FindingsByFile
 from shapefix.engine.tasks import FileChecker, FileResult
 from shapefix.repair.fixpoint import repair
 from shapefix.repair.writes import LeftAlone
@@ -151,8 +151,8 @@ class _RepairedFile:
                 raise AnalysisFailed(whole[0].message)
             found += (each for each in result.diagnostics if each.span.path == path)
         if self._with_hidden:
-            return self._findings.selected(path, unique(found))
-        return self._findings.wanted(path, unique(found))
+            return self._findings.selected(path, self._findings.best(found))
+        return self._findings.wanted(path, self._findings.best(found))
 
     def _check(self, path: str) -> FileResult:
         return self._checker.check(self._runner.task(path, self._runner.overlay.data(path)))

@@ -123,15 +123,20 @@ class CheckSession:
         return tuple(path for path in others if self._settings.invalid(path) is None)
 
     def _in_use(self, finding: Diagnostic) -> Diagnostic:
-        """Mark a finding in unused code, or one with a reservation: as info, unless its file was named."""
+        """Mark a finding in unused code, or with a reservation: as info, unless its file was named.
+
+        That only a demo runs the code is a reservation.
+        """
         if finding.is_answer:
             return finding
         entry = finding.entry
         is_named = self._is_named(finding.span.path)
+        code = self._code(entry.path)
+        if not finding.reservation and code.is_demo(entry.path, entry.row):
+            finding = replace(finding, reservation=f"only the demo at line {entry.row} runs this code")
         if finding.reservation and not (is_named or self._is_named(entry.path)):
             if not self._settings.preview(finding.span.path):
                 finding = replace(finding, severity=Severity.INFO)
-        code = self._code(entry.path)
         is_leftover = code.is_leftover(finding.span.path, finding.span.row, finding.span.column)
         unused = code.unused(entry.path, entry.row) or ("this method" if is_leftover else "")
         if not unused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
@@ -26,15 +27,10 @@ def appends_of(loop: cst.CSTNode) -> Mapping[str, int]:
     counts = _of_block(loop.body.body)
     if not counts:
         return {}
-    mentions: dict[str, int] = {}
-    appends: dict[str, int] = {}
-    for node in nodes(loop.body):
-        if isinstance(node, cst.Name):
-            mentions[node.value] = mentions.get(node.value, 0) + 1
-        name = _appended(node)
-        if name:
-            appends[name] = appends.get(name, 0) + 1
-    return {name: count for name, count in counts.items() if count and mentions[name] == appends.get(name)}
+    inside = list(nodes(loop.body))
+    mentions = Counter(node.value for node in inside if isinstance(node, cst.Name))
+    appends = Counter(map(_appended, inside))
+    return {name: count for name, count in counts.items() if count > 0 and mentions[name] == appends[name]}
 
 
 def _of_block(block: Sequence[cst.CSTNode]) -> dict[str, int]:
@@ -92,7 +88,7 @@ def lengths_after(ev: Evaluator, loop: cst.CSTNode, iterable: Value | None) -> M
     found: dict[str, Size] = {}
     for name, count in ev.frame.module.once(loop, appends_of).items():
         held = ev.frame.scope.names.get(name)
-        if count > 0 and isinstance(held, ListValue) and held.length is not None:
+        if isinstance(held, ListValue) and held.length is not None:
             found[name] = held.length + passes * count
     return found
 

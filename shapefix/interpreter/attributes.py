@@ -9,7 +9,7 @@ from shapefix.interpreter.calls import Arguments, Call, after_call, call_value
 from shapefix.interpreter.classes import member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, Shape, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.names import module_name, resolve, resolved
+from shapefix.interpreter.names import is_bound, module_name, resolve, resolved
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Binding,
@@ -37,13 +37,17 @@ NUMBER_OR_NONE = "builtins.int"
 MOVES = frozenset({"to", "cuda"})
 """Methods for moving a tensor to a device."""
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
+_OTHER_FOR_ARRAYS = frozenset({"dot"})
+"""Methods of tensors with another meaning for arrays, which `.shape` does not tell apart."""
 
 
 def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Value:
     """Read owner.name at node."""
     owner = present(resolved(ev, owner))
     if isinstance(owner, TensorValue):
-        return of_library(ev, TENSOR, owner, name, node) or Unknown(name)
+        # Torch makes tensors of known dtypes; one known by its use alone has none.
+        may_be_array = name in _OTHER_FOR_ARRAYS and owner.dtype is None
+        return (None if may_be_array else of_library(ev, TENSOR, owner, name, node)) or Unknown(name)
     if isinstance(owner, InstanceValue):
         return _of_instance(ev, owner, name, node)
     if isinstance(owner, Unknown):
@@ -179,6 +183,12 @@ def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
     return resolve(ev, Imported(path, None)) if path is not None else Unknown(name)
 
 
+def _may_be_module(ev: Evaluator, node: cst.CSTNode) -> bool:
+    """Whether a name without a binding is read: `from fastai.vision import *` may bind `F` of `F.softmax`."""
+    owner = node.value if isinstance(node, cst.Attribute) else None
+    return isinstance(owner, cst.Name) and not is_bound(ev, owner.value)
+
+
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
     if name in owner.attributes:
         return owner.attributes[name]
@@ -187,12 +197,18 @@ def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> 
         return attribute(ev, owner.used_as, name, node)
     for hook in hooks.read_unknown:
         hook(ev, owner, name)
-    used_as_tensor = name in _SAME_FOR_ARRAYS or ev.library.mostly_of_tensors(name)
+    used_as_tensor = name in _SAME_FOR_ARRAYS or (
+        ev.library.mostly_of_tensors(name) and not _may_be_module(ev, node)
+    )
     tensor = as_tensor(owner) if used_as_tensor else owner.tensor
     if tensor is not None and ev.library.only_of_tensors(name):
         tensor.certain = True
-    if tensor is not None and (used_as_tensor or tensor.certain or tensor.layout is not None):
+    has_sizes = tensor is not None and tensor.layout is not None and name not in _OTHER_FOR_ARRAYS
+    if tensor is not None and (used_as_tensor or tensor.certain or has_sizes):
         found = of_library(ev, TENSOR, tensor, name, node)
+        if isinstance(found, TensorValue) and not tensor.certain:
+            # The transposition of an array is one, too.
+            return Unknown(f"{owner.hint}.{name}" if owner.hint else name, found)
         if found is not None:
             return found
     return owner.attribute(name)

@@ -99,6 +99,9 @@ class Call:
 before_call: Hooks[Callable[[Call], None]] = Hooks()
 """A function or method of a library is about to be called."""
 
+inherited_init: Hooks[Callable[[Call], None]] = Hooks()
+"""An object of a project class is made by the `__init__` of its library's base."""
+
 call_outside: Hooks[Callable[[Evaluator, str, Arguments, cst.CSTNode], None]] = Hooks()
 """A function or class outside of the project is about to be called, known or not, by its qualified name."""
 
@@ -332,6 +335,10 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         instance.open = instance.open or not all(
             base == "builtins.object" or ev.library.is_class(base) for base in outside_bases(cls)
         )
+        if len(outside) == 1 and not instance.open:
+            call = Call(ev, f"{outside[0]}.__init__", ev.place(node), arguments, instance)
+            for initialized in inherited_init:
+                initialized(call)
         if instance.open:
             # An unknown base may keep its arguments in attributes of their names.
             instance.fields.update((name, Unknown(name)) for name in arguments.keywords if member(cls, name))

@@ -53,15 +53,24 @@ def first_numbers(ev: Evaluator, node: cst.For) -> dict[str, int]:
 
 def counted_by_hand(ev: Evaluator, node: cst.For | cst.While) -> frozenset[str]:
     """Variables with a known number, changed by the body of a loop only by `name += 1`."""
+    names = ev.frame.scope.names
+    return frozenset(
+        name for name in ev.frame.module.once(node, _only_added_to) if _is_number(names.get(name))
+    )
+
+
+def _only_added_to(loop: cst.For | cst.While) -> frozenset[str]:
+    """Variables changed by a loop only by `name += 1`."""
     changes: dict[str, bool] = {}
-    for entry in ev.frame.module.once(node, assignments):
-        change = entry.node
-        counts = isinstance(change, cst.AugAssign) and isinstance(change.operator, cst.AddAssign)
-        counts = counts and isinstance(change, cst.AugAssign) and isinstance(change.value, cst.Integer)
+    for entry in assignments(loop):
+        match entry.node:
+            case cst.AugAssign(operator=cst.AddAssign(), value=cst.Integer()):
+                counts = True
+            case _:
+                counts = False
         for name in entry.targets:
             changes[name] = counts and changes.get(name, True)
-    names = ev.frame.scope.names
-    return frozenset(name for name, counts in changes.items() if counts and _is_number(names.get(name)))
+    return frozenset(name for name, counts in changes.items() if counts)
 
 
 def _is_number(value: Value | None) -> bool:

@@ -14,11 +14,11 @@ from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import peek, resolved
+from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
     BoundMethod,
-    Constant,
     FunctionValue,
     InstanceValue,
     LibraryObject,
@@ -166,7 +166,7 @@ def _joined(results: list[Value], exits: list[Place]) -> Value:
     """Join the results of a function's paths; the exits are those without a value."""
     result: Value = reduce(join, results)
     if exits and (type(result) is Unknown or isinstance(result, PerhapsNone)):
-        values = [value for value in results if not (isinstance(value, Constant) and value.value is None)]
+        values = [value for value in results if not is_none(value)]
         if values:
             return PerhapsNone(present(reduce(join, values)), tuple(exits))
     return result

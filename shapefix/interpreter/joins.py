@@ -10,6 +10,7 @@ from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.per_item_sizes import provably_ragged
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue, join_devices, join_rows, requires_grad, tensor_row
+from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
     NUMBER,
     TEXT,
@@ -158,7 +159,7 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return left
     if isinstance(left, Parameter) and isinstance(right, Parameter):
         return Parameter(left.modules | right.modules)
-    if isinstance(left, PerhapsNone) or isinstance(right, PerhapsNone) or _is_none(left) or _is_none(right):
+    if isinstance(left, PerhapsNone) or isinstance(right, PerhapsNone) or is_none(left) or is_none(right):
         return _join_with_none(left, right, depth)
     return _unknown(left, right)
 
@@ -167,14 +168,10 @@ _OPTIONAL = (LibraryObject, InstanceValue, DictValue)
 """Values that stay known beside None."""
 
 
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
-
-
 def _join_with_none(left: Value, right: Value, depth: int) -> Value:
     """Join two values, at least one of them perhaps None."""
     sides = [side.value if isinstance(side, PerhapsNone) else side for side in (left, right)]
-    values = [side for side in sides if not _is_none(side)]
+    values = [side for side in sides if not is_none(side)]
     known = values[0] if len(values) == 1 else _join_values(values[0], values[1], depth)
     if not isinstance(known, _OPTIONAL):
         return _unknown(left, right)

@@ -34,6 +34,16 @@ def look_up(ev: Evaluator, name: str) -> Value:
     return Unknown(name)
 
 
+def is_bound(ev: Evaluator, name: str) -> bool:
+    """Check whether the code binds a name; others come from `import *`, or do not exist."""
+    scope: Scope | None = ev.frame.scope
+    while scope is not None:
+        if name in scope.names:
+            return True
+        scope = scope.outer
+    return module_name(ev, ev.frame.module, name) is not None
+
+
 def peek(ev: Evaluator, node: cst.BaseExpression) -> Value:
     """Value of an expression, without reading another file for it."""
     if isinstance(node, cst.Name):

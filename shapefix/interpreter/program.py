@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.interpreter import blocks, expressions, loops, statements
-from shapefix.interpreter.classes import fixtures_of, loosen, member
+from shapefix.interpreter.classes import fixtures_of, lineage, loosen, member
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import run_uncalled
 from shapefix.interpreter.large_literals import condensed
@@ -17,6 +17,7 @@ from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.refused_calls import run_top_level
 from shapefix.interpreter.trees import tree_of
+from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import Binding, ClassValue, Constant, FunctionValue, InstanceValue, Unknown
 
 UNCALLED_READING = 20_000
@@ -49,9 +50,7 @@ class _UncalledRun:
         ev.bounded, ev.bounded_at = 0, None
         ev.allowance = ev.steps + self.share
         ev.journal.begin()
-        ev.uncalled = self.function
-        run_uncalled(ev, self.function, self.receiver)
-        ev.uncalled = None
+        _run_uncalled(ev, self.function, self.receiver)
         ev.journal.undo()
         self.is_cut = ev.bounded > 0 and ev.steps > ev.allowance
         self.bounded, self.bounded_at = ev.bounded, ev.bounded_at
@@ -117,6 +116,22 @@ def _uncalled(
                 yield from _uncalled_methods(ev, value, budget)
 
 
+def _overridable(cls: ClassValue) -> Iterator[str]:
+    """Yield the attributes of a class with the value None, for its subclasses to define: `dtype = None`."""
+    names = {name for base in lineage(cls) if isinstance(base, ClassValue) for name in base.fields}
+    for name in sorted(names):
+        value = member(cls, name)
+        if value is not None and is_none(value):
+            yield name
+
+
+def _run_uncalled(ev: Evaluator, function: FunctionValue, receiver: InstanceValue | None) -> None:
+    """Run a function with unknown arguments; the ways to its events begin with it."""
+    ev.uncalled = function
+    run_uncalled(ev, function, receiver)
+    ev.uncalled = None
+
+
 def _uncalled_methods(
     ev: Evaluator, cls: ClassValue, budget: int
 ) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
@@ -132,17 +147,15 @@ def _uncalled_methods(
         # All methods need the object. It is made only once: its share is larger than theirs.
         ev.allowance = ev.steps + (budget - ev.steps) // 2
         refused = ev.refusals
-        ev.uncalled = init
-        run_uncalled(ev, init, instance)
-        ev.uncalled = None
+        _run_uncalled(ev, init, instance)
         if ev.refusals > refused:
             # There are no objects of this class.
             return
     fixtures = fixtures_of(cls)
     for fixture in fixtures:
-        ev.uncalled = fixture
-        run_uncalled(ev, fixture, instance)
-    ev.uncalled = None
+        _run_uncalled(ev, fixture, instance)
+    for name in _overridable(cls):
+        instance.fields.setdefault(name, Unknown(f"self.{name}"))
     for field in fields_of_record(cls) or ():
         instance.fields[field.name] = Unknown(f"self.{field.name}")
     loosen(instance, {"__init__", *(fixture.name for fixture in fixtures)})

@@ -20,12 +20,11 @@ from shapefix.interpreter.narrowing import narrow
 from shapefix.interpreter.records import FIELDS, stated_fields
 from shapefix.interpreter.targets import bind, delete, set_contents
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.truth import truth
+from shapefix.interpreter.truth import is_none, truth
 from shapefix.interpreter.values import (
     NONE,
     Binding,
     ClassValue,
-    Constant,
     FunctionValue,
     Imported,
     LibraryObject,
@@ -187,15 +186,11 @@ def return_(ev: Evaluator, node: cst.Return) -> Flow:
     frame = ev.frame
     value = ev.evaluate(node.value) if node.value is not None else NONE
     frame.returns.append(value)
-    if _is_none(value):
+    if is_none(value):
         frame.empty_returns.append(node)
     if frame.exits or ev.journal.depth > frame.depth + 1:
         frame.exits.append(ev.journal.since(frame.depth))
     return Flow.LEAVES
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
 
 
 @statement(cst.Raise)

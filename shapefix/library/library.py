@@ -11,7 +11,7 @@ from shapefix.domains.gradients import NO_GRAD
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
-from shapefix.library.data.datasets.objects import DATASET, LOADED, any_rows, make, one_or_splits
+from shapefix.library.data.datasets.objects import any_dataset, one_or_splits
 from shapefix.library.data.datasets.splits import like
 from shapefix.library.nn.module import MODULE
 from shapefix.library.optim import scalers
@@ -153,11 +153,6 @@ def kind_of(name: str) -> str | None:
     if not name.startswith("transformers."):
         return None
     return models.kind_of(name) or tokenizers.kind_of(name)
-
-
-def any_dataset() -> LibraryObject:
-    """Create a dataset of any rows and columns."""
-    return make(DATASET, None, any_rows(), names=LOADED)
 
 
 def unbound(handler: Handler) -> Handler:

@@ -39,8 +39,8 @@ def _faults(
             yield StepFault.HOOK, method, method.name
     for name in sorted(WITHOUT_LOG):
         method = _method(cls, name)
-        for call in _logging(method) if method is not None else ():
-            yield StepFault.LOGGED, method, call  # type: ignore[misc]
+        if method is not None:
+            yield from ((StepFault.LOGGED, method, call) for call in _logging(method))
     step, optimizers = _method(cls, "training_step"), _method(cls, "configure_optimizers")
     if optimizers is not None:
         for fault, node in _faults_of_optimizers(optimizers):
@@ -55,8 +55,9 @@ def _faults(
             return
     if is_manual:
         return
-    for each in _several(optimizers) if optimizers is not None and is_new else ():
-        yield StepFault.OPTIMIZERS, optimizers, each  # type: ignore[misc]
+    several = next(_several(optimizers), None) if optimizers is not None and is_new else None
+    if optimizers is not None and several is not None:
+        yield StepFault.OPTIMIZERS, optimizers, several
         return
     if step is not None:
         yield from ((StepFault.COLLECTED, step, call) for call in _collecting(step))

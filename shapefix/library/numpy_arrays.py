@@ -23,11 +23,11 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.library.data.rows import note_rows
+from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
-from shapefix.library.ops.value_range import counted, drawn, fitting, full_of, listed, range_of, selected
-from shapefix.library.python.random_numbers import number_below
+from shapefix.library.ops.value_range import counted, fitting, full_of, listed, range_of, selected
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import BoundArguments, arguments_of, fitted
+from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import as_result, device_asked, is_number
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
@@ -55,76 +55,10 @@ _NAMES = {
 }
 _SAME = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"})
 
-_DRAWN = {
-    "random": "size=None",
-    "random_sample": "size=None",
-    "standard_normal": "size=None",
-    "uniform": "low=0.0, high=1.0, size=None",
-    "normal": "loc=0.0, scale=1.0, size=None",
-    "randint": "low, high=None, size=None, dtype=None",
-    "exponential": "scale=1.0, size=None",
-    "beta": "a, b, size=None",
-    "poisson": "lam=1.0, size=None",
-}
-SIGNATURES = {
-    **{f"numpy.random.{name}": text for name, text in _DRAWN.items()},
-    **{f"numpy.random.RandomState.{name}": text for name, text in _DRAWN.items()},
-    "numpy.random.rand": "*args",
-    "numpy.random.randn": "*args",
-    "numpy.random.RandomState.rand": "*args",
-    "numpy.random.RandomState.randn": "*args",
-    "numpy.random.RandomState.choice": "a, size=None, replace=True, p=None",
-    "numpy.random.RandomState.permutation": "x",
-    "numpy.random.Generator.random": "size=None, dtype=None, out=None",
-    "numpy.random.Generator.standard_normal": "size=None, dtype=None, out=None",
-    "numpy.random.Generator.normal": "loc=0.0, scale=1.0, size=None",
-    "numpy.random.Generator.uniform": "low=0.0, high=1.0, size=None",
-    "numpy.random.Generator.integers": "low, high=None, size=None, dtype=None, endpoint=False",
-    "numpy.ndarray.sum": "axis=None, dtype=None, out=None, keepdims=False",
-    "numpy.ndarray.std": "axis=None, dtype=None, out=None, ddof=0, keepdims=False",
-    "numpy.ndarray.var": "axis=None, dtype=None, out=None, ddof=0, keepdims=False",
-    "numpy.ndarray.max": "axis=None, out=None, keepdims=False",
-    "numpy.ndarray.min": "axis=None, out=None, keepdims=False",
-    "numpy.ndarray.mean": "axis=None, dtype=None, out=None, keepdims=False",
-    "numpy.zeros": "shape, dtype=None, order='C'",
-    "numpy.ones": "shape, dtype=None, order='C'",
-    "numpy.empty": "shape, dtype=None, order='C'",
-    "numpy.full": "shape, fill_value, dtype=None, order='C'",
-    "numpy.arange": "stop, *, dtype=None | start, stop, step=1, dtype=None",
-    "numpy.linspace": "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0",
-    "numpy.array": "object, dtype=None, *, copy=True, order='K', subok=False, ndmin=0",
-    "numpy.asarray": "a, dtype=None, order=None, *, copy=None",
-    "numpy.stack": "arrays, axis=0, out=None, *, dtype=None",
-    "numpy.vstack": "tup, *, dtype=None",
-    "numpy.hstack": "tup, *, dtype=None",
-    "numpy.column_stack": "tup",
-    "numpy.concatenate": "arrays, /, axis=0, out=None, *, dtype=None",
-    "numpy.eye": "N, M=None, k=0, dtype=None",
-    "numpy.identity": "n, dtype=None",
-    "numpy.bincount": "x, /, weights=None, minlength=0",
-    "numpy.random.choice": "a, size=None, replace=True, p=None",
-    "numpy.random.permutation": "x",
-    "numpy.random.Generator.choice": "a, size=None, replace=True, p=None, axis=0, shuffle=True",
-    "numpy.random.Generator.permutation": "x, axis=0",
-    "numpy.ndarray.astype": "dtype, order='K', casting='unsafe', subok=True, copy=True",
-    "numpy.ndarray.copy": "order='C'",
-    "numpy.ndarray.reshape": "*shape, order='C', copy=None",
-}
-"""Parameters of numpy's functions and methods that are read here."""
-
 SERIES = "pandas.Series"
-GENERATOR = "numpy.random.Generator"
-RANDOM_STATE = "numpy.random.RandomState"
 
 declare(ARRAY, "builtins.object")
 declare(SERIES, "builtins.object")
-declare(GENERATOR, "builtins.object")
-declare(RANDOM_STATE, "builtins.object")
-
-
-def arguments_of_numpy(call: Call) -> BoundArguments:
-    """Arguments of a function of numpy by parameter name."""
-    return fitted(tuple(SIGNATURES[call.name].split(" | ")), call.arguments)
 
 
 def _ordered(given: BoundArguments, layout: Layout | None) -> Layout | None:
@@ -160,10 +94,18 @@ def numpy_dtype(value: Value | None) -> str | None:
     return None
 
 
-def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
+def array_of(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
     layout = None if sizes is None else contiguous(sizes)
     given = arguments_of_numpy(call)
+    if _may_hold_objects(given):
+        return Unknown()
     return new_array(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
+
+
+def _may_hold_objects(given: BoundArguments) -> bool:
+    """Whether the code states a dtype other than those of numbers: the elements may be lists, or plots."""
+    stated = given.values.get("dtype")
+    return stated is not None and not given.is_none("dtype") and numpy_dtype(stated) is None
 
 
 def array_like(call: Call, held: TensorValue, dtype: str | None) -> Value:
@@ -192,80 +134,18 @@ def with_range(made: Value, known: ValueRange | None) -> Value:
     return made
 
 
+def with_numbers_of(call: Call, held: TensorValue, layout: Layout | None, dtype: str | None) -> Value:
+    """Array with the numbers of another one, in this layout and dtype."""
+    return with_range(new_array(call, layout, dtype, held), range_of(held))
+
+
 def _copied(layout: Layout | None) -> Layout | None:
     """Layout of a copy in numpy's order K: some dense one."""
     return None if layout is None else layout if is_contiguous(layout) else unknown_strides(layout.sizes)
 
 
-def _dtype(given: BoundArguments, default: str | None) -> str | None:
+def stated_dtype(given: BoundArguments, default: str | None) -> str | None:
     return default if given.is_none("dtype") else numpy_dtype(given.value("dtype"))
-
-
-@method(RANDOM_STATE, "rand", "randn")
-@function("numpy.random.rand", "numpy.random.randn")
-def of_sizes(call: Call) -> Value:
-    given = arguments_of_numpy(call)
-    # Without sizes it is a float.
-    return Unknown() if given.is_none("args") else _array(call, given.shape("args"), "float64")
-
-
-@method(RANDOM_STATE, *_DRAWN)
-@function(*(f"numpy.random.{name}" for name in _DRAWN))
-def distributed(call: Call) -> Value:
-    """Random numbers of a distribution; a single one without a size."""
-    given = arguments_of_numpy(call)
-    if given.is_none("size"):
-        return number_below(call, given) if call.name.endswith("randint") else Unknown()
-    if call.name.endswith("randint"):
-        return _whole_numbers(call, given, _dtype(given, "int64"))
-    if not _are_numbers(given, "loc", "scale", "low", "high", "lam", "a", "b"):
-        return Unknown()
-    return _array(call, given.shape("size"), "int64" if call.name.endswith("poisson") else "float64")
-
-
-def _whole_numbers(call: Call, given: BoundArguments, dtype: str | None) -> Value:
-    """Array of random whole numbers below a bound."""
-    if not _are_numbers(given, "low", "high"):
-        return Unknown()
-    made = _array(call, given.shape("size"), dtype)
-    array = as_array(made)
-    if array is None or ("endpoint" in given.values and given.flag("endpoint") is not False):
-        return made
-    low, high = given.values.get("low"), given.values.get("high")
-    if given.is_none("high"):
-        low, high = None, low
-    return with_range(made, drawn(TensorValue(), low, high).extremes if high is not None else None)
-
-
-@function("numpy.random.default_rng")
-def generator(call: Call) -> Value:
-    return LibraryObject(GENERATOR, {}, call.place)
-
-
-@function("numpy.random.RandomState")
-def state(call: Call) -> Value:
-    return LibraryObject(RANDOM_STATE, {}, call.place)
-
-
-@method(GENERATOR, "random", "standard_normal", "normal", "uniform", "integers")
-def drawn_by_generator(call: Call) -> Value:
-    """Random numbers of a distribution; a single one without a size."""
-    given = arguments_of_numpy(call)
-    if call.name.endswith("integers") and given.is_none("size") and given.flag("endpoint") is False:
-        return number_below(call, given)
-    is_plain = given.is_none("size") is False and "out" not in call.arguments.keywords
-    if not is_plain or not _are_numbers(given, "loc", "scale", "low", "high"):
-        return Unknown()
-    if call.name.endswith("integers"):
-        return _whole_numbers(call, given, _dtype(given, "int64"))
-    default = "float64"
-    return _array(call, given.shape("size"), _dtype(given, default) if "dtype" in given.values else default)
-
-
-def _are_numbers(given: BoundArguments, *names: str) -> bool:
-    """Check that these arguments are numbers: the sizes of arrays would decide, too."""
-    values = [given.value(name) for name in names if name in given.values]
-    return all(each is None or is_number(each) or isinstance(each, Constant) for each in values)
 
 
 @method(ARRAY, "sum", "mean", "std", "var", "max", "min")
@@ -302,7 +182,7 @@ def _of_reduction(dtype: str | None, name: str) -> str | None:
 @function("numpy.zeros", "numpy.ones", "numpy.empty")
 def filled(call: Call) -> Value:
     given = arguments_of_numpy(call)
-    made = _array(call, given.shape("shape"), _dtype(given, "float64"))
+    made = array_of(call, given.shape("shape"), stated_dtype(given, "float64"))
     number = {"zeros": Constant(0), "ones": Constant(1)}.get(call.name.rpartition(".")[2])
     return made if number is None else with_range(made, range_of(number))
 
@@ -310,7 +190,7 @@ def filled(call: Call) -> Value:
 @function("numpy.full")
 def full(call: Call) -> Value:
     given = arguments_of_numpy(call)
-    made = _array(call, given.shape("shape"), _dtype(given, _scalar(given.value("fill_value"))))
+    made = array_of(call, given.shape("shape"), stated_dtype(given, _scalar(given.value("fill_value"))))
     return with_range(made, full_of(TensorValue(), given.value("fill_value")).extremes)
 
 
@@ -330,7 +210,7 @@ def arange(call: Call) -> Value:
     kinds = [_scalar(value) for value in bounds]
     default = "int64" if whole else "float64" if "float64" in kinds else None
     length = given.shape("stop") if len(bounds) == 1 and whole else [Size.symbol("length")]
-    made = _array(call, length, _dtype(given, default))
+    made = array_of(call, length, stated_dtype(given, default))
     if isinstance(bounds[-1], Constant) and bounds[-1].value == 1 and len(bounds) == 3:
         bounds.pop()
     ends = [as_size(value) for value in bounds[:2]] or [None]
@@ -346,7 +226,7 @@ def linspace(call: Call) -> Value:
     if not all(is_number(given.value(name)) for name in ("start", "stop")):
         # Arrays as bounds give an array with their dimensions, too.
         return Unknown()
-    return _array(call, given.shape("num"), _dtype(given, "float64"))
+    return array_of(call, given.shape("num"), stated_dtype(given, "float64"))
 
 
 def stack_of(data: Value | None) -> TensorValue | None:
@@ -382,17 +262,17 @@ def array(call: Call) -> Value:
     if "ndmin" in given.values and given.number("ndmin") != 0:
         return Unknown()
     stacked = stack_of(data)
-    if stacked is not None:
-        return new_array(call, stacked.layout, _dtype(given, stacked.dtype), stacked)
+    if stacked is not None and not _may_hold_objects(given):
+        return new_array(call, stacked.layout, stated_dtype(given, stacked.dtype), stacked)
     if elements(data) is None:
         held = as_array(data)
         if held is None or call.arguments.keywords or len(call.arguments.positional) > 1:
             return Unknown()
-        return with_range(new_array(call, _copied(held.layout), held.dtype, held), range_of(held))
+        return with_numbers_of(call, held, _copied(held.layout), held.dtype)
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
     if sizes is None:
         return Unknown()
-    made = _array(call, sizes, _dtype(given, "float64" if leaf == "float32" else leaf))
+    made = array_of(call, sizes, stated_dtype(given, "float64" if leaf == "float32" else leaf))
     return with_range(made, listed(TensorValue(), data).extremes)
 
 
@@ -400,6 +280,8 @@ def array(call: Call) -> Value:
 def converted(call: Call) -> Value:
     held, given = as_array(call.receiver), arguments_of_numpy(call)
     layout = None if held is None else _ordered(given, _copied(held.layout))
+    if _may_hold_objects(given):
+        return Unknown()
     made = new_array(call, layout, numpy_dtype(given.value("dtype")), held)
     return made if held is None else with_range(made, fitting(range_of(held), held.dtype))
 
@@ -412,7 +294,7 @@ def copied(call: Call) -> Value:
         layout = None if layout is None else unknown_strides(layout.sizes)
     if held is None:
         return Unknown()
-    return with_range(new_array(call, layout, held.dtype, held), range_of(held))
+    return with_numbers_of(call, held, layout, held.dtype)
 
 
 @method(ARRAY, "__setitem__")

@@ -12,8 +12,6 @@ from shapefix.interpreter.values import Constant, Integer, Unknown, Value
 from shapefix.library.data.rows import note_rows
 from shapefix.library.numpy_arrays import (
     ARRAY,
-    RANDOM_STATE,
-    arguments_of_numpy,
     array_like,
     as_array,
     new_array,
@@ -21,6 +19,8 @@ from shapefix.library.numpy_arrays import (
     stack_of,
     with_range,
 )
+from shapefix.library.numpy_random import RANDOM_STATE
+from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.clamped_exponentials import exponential
 from shapefix.library.ops.value_range import TRUTH, combined, drawn, either
 from shapefix.library.python.numbers import root

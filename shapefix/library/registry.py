@@ -86,10 +86,7 @@ def wrap_method(kind: str, name: str) -> Callable[[Wrapper], Wrapper]:
     wrapped = METHODS[kind][name]
 
     def register(wrapper: Wrapper) -> Wrapper:
-        def call_wrapper(call: Call) -> Value:
-            return wrapper(call, wrapped)
-
-        METHODS[kind][name] = call_wrapper
+        METHODS[kind][name] = partial(_wrapped, wrapper, wrapped)
         return wrapper
 
     return register

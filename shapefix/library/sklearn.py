@@ -8,7 +8,7 @@ from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
 from shapefix.library.numpy_arrays import SERIES, as_array, new_array, series_of, with_range
-from shapefix.library.ops.value_range import chosen, range_of
+from shapefix.library.ops.value_range import chosen, part_of, range_of
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import fitted
 from shapefix.library.tables import FRAME, columns_of, of_rows, rows_of
@@ -22,6 +22,8 @@ _SCALERS = tuple(
     for name in ("StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsScaler")
 )
 _ENCODER = "sklearn.preprocessing.LabelEncoder"
+_CLASSES = "<classes>"
+"""Field of an encoder with the number of its classes, None if it is not known."""
 _BUNCH = "sklearn.utils.Bunch"
 _SETS = {
     "iris": (150, 4, 3),
@@ -64,9 +66,7 @@ def _part(call: Call, given: Value, rows: Size) -> Value:
         after: Layout | None = None if layout is None else contiguous([rows, *layout.sizes[1:]])
         if isinstance(given, TensorValue):
             return chosen(held, as_result(call, after, Op.INDEX, dtype=held.dtype, device=held.device))
-        known = range_of(held)
-        drawn = None if known is None else ValueRange(known.least, known.most, drawn=True)
-        made = with_range(new_array(call, after, held.dtype, held), drawn)
+        made = with_range(new_array(call, after, held.dtype, held), part_of(range_of(held)))
         return series_of(made) if isinstance(given, LibraryObject) and given.kind == SERIES else made
     if isinstance(given, LibraryObject) and given.kind == FRAME:
         return of_rows(call, given, rows)
@@ -82,7 +82,7 @@ def scaler(call: Call) -> Value:
 
 @function(_ENCODER)
 def encoder(call: Call) -> Value:
-    return LibraryObject(_ENCODER, {}, call.place, {"<classes>": None})
+    return LibraryObject(_ENCODER, {}, call.place, {_CLASSES: None})
 
 
 def fitted_(call: Call) -> Value:
@@ -114,7 +114,7 @@ for _scaler in _SCALERS:
 @method(_ENCODER, "fit")
 def fit(call: Call) -> Value:
     if isinstance(call.receiver, LibraryObject):
-        call.ev.journal.write(call.receiver.fields, "<classes>", _number_of_classes(call.value(0, "y")))
+        call.ev.journal.write(call.receiver.fields, _CLASSES, _number_of_classes(call.value(0, "y")))
     return call.receiver or Unknown()
 
 
@@ -128,7 +128,7 @@ def encoded(call: Call) -> Value:
         fit(call)
     held, items = as_array(given), elements(given)
     layout = held.layout if held is not None else None if items is None else contiguous([Size.of(len(items))])
-    classes = owner.fields.get("<classes>")
+    classes = owner.fields.get(_CLASSES)
     made = new_array(call, None if layout is None else contiguous(layout.sizes), "int64")
     known = ValueRange(ZERO, Size.of(classes - 1), drawn=True) if isinstance(classes, int) else None
     return with_range(made, known)

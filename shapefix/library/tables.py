@@ -24,11 +24,12 @@ from shapefix.library.numpy_arrays import (
     new_array,
     numpy_dtype,
     series_of,
+    with_numbers_of,
     with_range,
 )
 from shapefix.library.numpy_operations import promoted
 from shapefix.library.ops.nested_lists import leaf_dtype
-from shapefix.library.ops.value_range import listed, range_of
+from shapefix.library.ops.value_range import listed, part_of, range_of
 from shapefix.library.python.random_numbers import drawn_number
 from shapefix.library.registry import METHODS, Handler, declare, function, method
 from shapefix.tensors.dtypes import is_floating
@@ -194,7 +195,7 @@ def values(call: Call) -> Value:
     for kind in kinds:
         # Booleans beside numbers make an array of objects.
         dtype = None if "bool" in (dtype, kind) else promoted(dtype, kind)
-    if len(kinds) + 1 > 1 and any(each is None or each.dtype is None for each in held):
+    if kinds and any(each is None or each.dtype is None for each in held):
         dtype = None
     # The columns of one dtype lie side by side in memory.
     made = new_array(call, unknown_strides((rows_of(table), Size.of(len(columns)))), dtype)
@@ -212,7 +213,7 @@ def _as_asked(call: Call, array: Value) -> Value:
     asked, held = call.value(0, "dtype"), as_array(array)
     if asked is None or held is None:
         return array
-    return with_range(new_array(call, held.layout, numpy_dtype(asked), held), range_of(held))
+    return with_numbers_of(call, held, held.layout, numpy_dtype(asked))
 
 
 @method(FRAME, "astype")
@@ -401,7 +402,7 @@ def same_column(call: Call) -> Value:
     plain = call.name.endswith("copy") or call.constant(-1, "drop") is True
     if held is None or not plain or "inplace" in call.arguments.keywords:
         return Unknown()
-    return series_of(with_range(new_array(call, held.layout, held.dtype, held), range_of(held)))
+    return series_of(with_numbers_of(call, held, held.layout, held.dtype))
 
 
 @method(SERIES, "@values")
@@ -409,7 +410,7 @@ def values_of_column(call: Call) -> Value:
     held = as_array(call.receiver)
     if held is None:
         return Unknown()
-    return with_range(new_array(call, held.layout, held.dtype, held), range_of(held))
+    return with_numbers_of(call, held, held.layout, held.dtype)
 
 
 @method(SERIES, "to_numpy")
@@ -441,9 +442,7 @@ def mapped(call: Call) -> Value:
     whole = leaf_dtype(numbers) == "int64" and call.name.endswith("map")
     if not whole or sizes is None:
         return Unknown()
-    known = listed(TensorValue(), numbers).extremes
-    drawn = None if known is None else ValueRange(known.least, known.most, drawn=True)
-    return _column(call, sizes[0], "int64", drawn)
+    return _column(call, sizes[0], "int64", part_of(listed(TensorValue(), numbers).extremes))
 
 
 def of_rows(call: Call, table: LibraryObject, rows: Size) -> Value:
@@ -454,7 +453,5 @@ def of_rows(call: Call, table: LibraryObject, rows: Size) -> Value:
     kept = {}
     for name, column in columns.items():
         held = as_array(column)
-        known = None if held is None else range_of(held)
-        drawn = None if known is None else ValueRange(known.least, known.most, drawn=True)
-        kept[name] = _column(call, rows, None if held is None else held.dtype, drawn)
+        kept[name] = _column(call, rows, None if held is None else held.dtype, part_of(range_of(held)))
     return _table(call, kept, rows)

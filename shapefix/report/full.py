@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate
 
 from shapefix.diagnostics import (
     Applicability,
@@ -27,8 +28,8 @@ from shapefix.report.summary import summary
 from shapefix.report.view import View, failure_line, one_line
 from shapefix.rulebook.pages import pages_by_code
 
-MOST_PLACES = 12
-"""How many other files an entry names."""
+LONGEST_PLACES = 240
+"""Characters of the other files that an entry names; the first one always is."""
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
@@ -143,7 +144,10 @@ def _places(entry: FoldedFinding, view: View) -> str:
         f"{one_line(view.relative(other))}:{', '.join(map(str, sorted(set(found))))}"
         for other, found in rows.items()
     ]
-    parts += [*named[:MOST_PLACES], *(["… (`--verbose` shows all)"] if len(named) > MOST_PLACES else [])]
+    lengths = accumulate(len(each) + 2 for each in named)
+    shown = [each for each, length in zip(named, lengths, strict=True) if length <= LONGEST_PLACES]
+    shown = shown or named[:1]
+    parts += [*shown, *(["… (`--verbose` shows all)"] if len(named) > len(shown) else [])]
     return ", ".join(parts)
 
 

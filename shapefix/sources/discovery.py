@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from shapefix.diagnostics import Failure
 from shapefix.sources.configuration import Configuration, ConfigurationError, Configurations
 from shapefix.sources.gitignore import IgnoreRules, ignored_above
-from shapefix.sources.text import reason
+from shapefix.sources.text import is_in_memory, reason
 
 _SUFFIXES = (".py", ".ipynb")
 
@@ -139,7 +139,8 @@ class _Walk:
 
     def named_file(self, path: str, absolute: str) -> None:
         try:
-            os.stat(path)
+            if not is_in_memory(absolute):
+                os.stat(path)
         except (OSError, ValueError) as error:
             self.fail(path, reason(error))
             return

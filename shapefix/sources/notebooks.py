@@ -100,10 +100,12 @@ def typed_text(cell: dict[str, Any]) -> str:
 
 # The rest of the cell or row is Python; the magic only measures or stores something.
 _AROUND_CODE = ("capture", "prun", "time", "timeit")
+# Magics of shapefix: the cell runs after them, unless this option is given.
+_AROUND_CELL = re.compile(r"\s*%%(?:check|shapes)\b(?!.*\s--no-run\b)")
 # Magics that only change the display or the IPython session.
 _HARMLESS = (
     "autoreload", "colors", "config", "history", "html", "latex", "load_ext", "markdown", "matplotlib", "pdb",
-    "precision", "pylab", "reload_ext", "svg", "who", "whos", "xmode",
+    "precision", "pylab", "reload_ext", "shapefix", "svg", "who", "whos", "xmode",
 )  # fmt: skip
 
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
@@ -111,6 +113,7 @@ _LINE_MAGIC = re.compile(r"(\s*)%(\w+)((?:\s+-\w+(?:\s+\d+)?)*\s*)(.*)", re.DOTA
 _RUN_FILE = re.compile(r"[\"']?([\w./-]+\.py)[\"']?")
 _SHELL = re.compile(r"\s*(?:!|(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show)\b)")
 _ASSIGNED = re.compile(r"(\s*[^=!%'\"#()]+=\s*)[!%](?=[\w/.])")
+_TIMED = re.compile(r"([^=!%'\"#()]+=\s*)%time(?=\s+\w)")
 _HELP = re.compile(r"\s*(?:\?{1,2}\s*[\w.*%]+|[\w.*%]+\?{1,2})\s*(?:#.*)?\Z")
 
 
@@ -120,7 +123,7 @@ def python_cell(number: int, text: str) -> Cell:
     first = next((n for n, row in enumerate(rows) if row.strip()), 0)
     magic = _CELL_MAGIC.match(rows[first])
     if magic is not None:
-        if magic[1] not in _AROUND_CODE:
+        if magic[1] not in _AROUND_CODE and not _AROUND_CELL.match(rows[first]):
             said = () if magic[1] in _HARMLESS else (SkippedLines(first + 1, rows[first].strip()),)
             return Cell(number, "", said)
         rows[first] = _end_of(rows[first])
@@ -172,6 +175,9 @@ def _replaced(row: str) -> tuple[str, bool] | None:
         return f"{indent}pass", magic[2] in _HARMLESS or magic[2] in _AROUND_CODE
     if _SHELL.match(bare):
         return f"{indent}pass", False
+    timed = _TIMED.match(bare)
+    if timed is not None:
+        return f"{timed[1]}{'':5}{bare[timed.end() :]}", True
     assigned = _ASSIGNED.match(bare)
     if assigned is not None:
         return f"{assigned[1]}[]", False

@@ -62,6 +62,17 @@ PACKAGES = (
     ),
 )
 """The libraries whose requirements are read."""
+LIGHTNING_NEEDS_TORCH = {
+    "1.6": "1.8",
+    "1.7": "1.9",
+    "1.9": "1.10",
+    "2.0": "1.11",
+    "2.1": "1.12",
+    "2.2": "1.13",
+    "2.3": "2.0",
+    "2.4": "2.1",
+}
+"""Versions of Lightning with another oldest version of torch, and that one, from their metadata."""
 _NAMES = tuple(name.encode() for package in PACKAGES for name in package.names)
 _BOUNDS = r"\s*(?:\[[^\]]*\])?\s*(?:\(\s*)?((?:[=<>~!]=?=?\s*[\w.*+!-]+\s*,?\s*)+)"
 
@@ -145,7 +156,9 @@ class Requirements:
     def oldest_versions(self, folder: str, root: str) -> dict[str, str]:
         """The oldest version of each library within those bounds; libraries without any are left out."""
         found = self._versions(folder, root)
-        return {key: oldest for key, (_, oldest) in found.items() if oldest is not None}
+        oldest = {key: oldest for key, (_, oldest) in found.items() if oldest is not None}
+        lightning = _lightning_for(found["torch"][0])
+        return oldest if lightning is None else {"lightning": lightning, **oldest}
 
     def _versions(self, folder: str, root: str) -> _Versions:
         key = (folder, root)
@@ -159,6 +172,20 @@ class Requirements:
                 found = {name: _nearer(each, above[name]) for name, each in found.items()}
             self._nearest[key] = found
         return self._nearest[key]
+
+
+def _lightning_for(torch: str | None) -> str | None:
+    """Return the newest Lightning for the newest permitted version of torch; None if it may be any."""
+    refused = (
+        lightning
+        for lightning, needed in LIGHTNING_NEEDS_TORCH.items()
+        if torch is not None and _release(torch)[:2] < _release(needed)
+    )
+    first = next(refused, None)
+    if first is None:
+        return None
+    major, minor = _release(first)
+    return f"{major}.{minor - 1}" if minor else f"{major - 1}.9"
 
 
 def _nearer(

@@ -11,6 +11,8 @@ import os
 import re
 import stat
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -90,11 +92,32 @@ def is_notebook(path: str) -> bool:
     return path.endswith(".ipynb")
 
 
+_IN_MEMORY: dict[str, bytes] = {}
+"""Files that exist in memory only, by absolute path: the cells of a running notebook."""
+
+
+@contextmanager
+def in_memory(path: str, data: bytes) -> Iterator[None]:
+    """Read this content at an absolute path during the block."""
+    _IN_MEMORY[path] = data
+    try:
+        yield
+    finally:
+        del _IN_MEMORY[path]
+
+
+def is_in_memory(path: str) -> bool:
+    """Check for a file of in_memory."""
+    return path in _IN_MEMORY
+
+
 def read_bytes(path: str, most: int | None = None) -> bytes:
     """Return the bytes of the regular file at path; raises Unreadable, also for a folder or a pipe.
 
     most is the largest accepted number of bytes.
     """
+    if path in _IN_MEMORY:
+        return _IN_MEMORY[path]
     try:
         # Opening a pipe would wait forever for a writer.
         _expect_regular(os.stat(path).st_mode)

@@ -75,6 +75,7 @@ class UnusedCode:
         self._known: dict[tuple[str, ...], str] = {}
         self._mentions: dict[str, list[_Region]] = {}
         self._near: dict[str, frozenset[str]] = {}
+        self._in_programs: dict[str, bool] = {}
 
     def unused(self, path: str, row: int) -> str:
         """Return the unused definition around a row of a file, `Net` or `Net.forward_old`; "" without one."""
@@ -113,6 +114,21 @@ class UnusedCode:
             if isinstance(node, ast.Call) and (node.lineno, node.col_offset + 1) == (row, column)
         }
         return any(isinstance(node, ast.Call) and ast.dump(node.func) in called for node in ast.walk(forward))
+
+    def is_demo(self, path: str, row: int) -> bool:
+        """Whether a row is in the `if __name__ == "__main__":` of a module of another program.
+
+        The module itself does not train; the run of the program shows what the module is used for.
+        """
+        if len(self._files) > _MOST_FILES or not path.endswith(".py"):
+            return False
+        tree = self._code(path).tree
+        if tree is None or not any(_is_for_script(each) and _holds(each, row) for each in tree.body):
+            return False
+        if path not in self._in_programs:
+            others = distances(self._project, {path}, self._references).keys() - {path}
+            self._in_programs[path] = not self._is_program(path) and any(map(self._is_program, others))
+        return self._in_programs[path]
 
     def _unused(self, path: str, around: list[Definition]) -> str:
         outer = around[0]
@@ -276,6 +292,16 @@ def _definitions(tree: ast.Module, row: int) -> Iterator[Definition]:
             return
         yield found
         body = found.body if isinstance(found, ast.ClassDef) else []
+
+
+def _is_for_script(statement: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`."""
+    test = statement.test if isinstance(statement, ast.If) else None
+    return isinstance(test, ast.Compare) and _last(test.left) == "__name__"
+
+
+def _holds(statement: ast.stmt, row: int) -> bool:
+    return statement.lineno <= row <= (statement.end_lineno or 0)
 
 
 def _methods(cls: ast.ClassDef) -> Iterator[Definition]:

@@ -124,6 +124,41 @@ IDLE |= {
                 x[self.index] = 0.0
                 return x[self.index, :2]
         """,
+    "weights written in place": """
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 1)
+                self.linear.weight.data.zero_().to("cuda")
+
+            def forward(self, x):
+                return self.linear(x)
+        """,
+    "a tensor created on the device": """
+        class Policy:
+            def __init__(self, n):
+                self.deviation = nn.Parameter(torch.zeros(n, device=gpu.device))
+                self.deviation.to(gpu.device)
+
+            def __call__(self, x):
+                return x * self.deviation.exp()
+        """,
+    "a tensor on the device already": """
+        def f(x: torch.Tensor):
+            labels = torch.ones(4).to(device)
+            labels.cuda()
+            return net(x) - labels
+        f(torch.ones(8, 4))
+        """,
+    "an attribute moved where it is used": """
+        class Adapter:
+            def __init__(self, n):
+                self.tokens = torch.zeros(n, 4)
+                self.tokens.to(n.device)
+
+            def __call__(self):
+                return net(self.tokens.to(device))
+        """,
     "a dimension before a view": """
         def f(x: torch.Tensor):
             rows = torch.cat([x, x])
@@ -135,6 +170,22 @@ IDLE |= {
         """,
 }
 LOST = {
+    "a tensor created on another device": """
+        class Policy:
+            def __init__(self, n):
+                self.deviation = torch.zeros(n, device=gpu.device)
+                self.deviation.to(n.device)
+
+            def __call__(self, x):
+                return x * self.deviation.exp()
+        """,
+    "a tensor taken from the device": """
+        def f(x: torch.Tensor):
+            labels = torch.ones(4).to(device)
+            labels.cpu()
+            return labels.numpy()
+        f(torch.ones(8, 4))
+        """,
     "an index that is more": """
         def f(x: torch.Tensor):
             order = torch.randperm(8)
@@ -244,6 +295,23 @@ def test_a_result_without_a_consequence_is_not_reported(code: str, check: Check)
 @pytest.mark.parametrize("code", LOST.values(), ids=LOST)
 def test_a_result_that_matters_is_reported(code: str, check: Check) -> None:
     assert len(codes(code, check)) == 1
+
+
+TEST = """
+def test_output(net_class):
+    x = torch.ones(8, 4)
+    if train_on_gpu:
+        x.cuda()
+    assert net_class(4)(x).shape == (8, 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "reported"),
+    [("problem_unittests.py", 0), ("test_net.py", 0), ("net_test.py", 0), ("test.py", 1), ("latest.py", 1)],
+)
+def test_a_lost_move_in_a_test_is_not_reported(name: str, reported: int, check: Check) -> None:
+    assert len(check(HEAD + TEST, {"SF601"}, name=name)) == reported
 
 
 def test_arithmetic_expands_what_expand_would() -> None:

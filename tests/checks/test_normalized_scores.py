@@ -58,3 +58,13 @@ def test_a_softmax_over_the_batch_is_one_entry(check: Check, dim: int, codes: li
     code = f"    F.cross_entropy(F.softmax(net(x), dim={dim}), labels)\n\nsteps()\n"
     (entry,) = folded(check(HEAD + code, {"SF513", "SF515"}))
     assert [each.code for each in (entry.first, *entry.others)] == codes
+
+
+def test_a_name_of_an_unknown_module_is_no_tensor(check: Check) -> None:
+    code = (
+        "from torch import nn\nfrom fastai.vision import *\nloss = nn.CrossEntropyLoss()\n\n\n"
+        "def train(scores, labels):\n    return loss(F.softmax(scores, dim=1), labels)\n"
+    )
+    assert check(code) == []
+    (found,) = check(code.replace("fastai.vision import *", "torch.nn import functional as F"), {"SF513"})
+    assert [edit.content for edit in found.fixes[0].edits] == ["scores"]

@@ -215,7 +215,9 @@ Net(size)(data)
 
 def test_the_layer_is_found_where_the_check_lacks_its_size(tmp_path: Path) -> None:
     _, found = _diagnosed(tmp_path, _UNKNOWN_INPUT)
-    assert found.causes == ()
+    (cause,) = found.causes
+    assert (cause.finding.code, cause.confidence) == ("traced-error", Confidence.ONLY)
+    assert {9, 12} <= {step.span.row for step in cause.evidence}
     assert found.layer is not None
     assert (found.layer.name, found.layer.row) == ("self.rest", 9)
     assert found.layer.code == "nn.Linear(in_features=width, out_features=4)"
@@ -225,7 +227,12 @@ def test_the_layer_is_found_where_the_check_lacks_its_size(tmp_path: Path) -> No
 def test_two_layers_that_fit_are_no_answer(tmp_path: Path) -> None:
     code = _UNKNOWN_INPUT.replace("nn.Linear(4, 3)", "nn.Linear(width, 3)")
     _, found = _diagnosed(tmp_path, code)
-    assert (found.causes, found.layer) == ((), None)
+    assert found.layer is None
+    (cause,) = found.causes
+    assert cause.confidence is Confidence.LIKELY
+    # What is known is the origin of the data's size.
+    assert {8, 12} <= {step.span.row for step in cause.evidence}
+    assert 9 not in {step.span.row for step in cause.evidence}
 
 
 _EMBEDDING = """\
@@ -284,3 +291,30 @@ def test_a_device_side_assert_of_a_loss_is_a_class_id(tmp_path: Path) -> None:
     log = _ASSERT.replace("line 16", "line 8").replace("print(scores.mean().item())", "total = loss.item()")
     _, found = _diagnosed(tmp_path, _CLASS_IDS, log)
     assert [(each.finding.code, each.finding.failing.row) for each in found.causes] == [("SF517", 7)]
+
+
+_OTHER_ERROR = """\
+import random
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(width, 20)
+        self.second = nn.Linear(width, 30)
+
+    def forward(self, x):
+        return self.first(x) + self.second(x)
+
+
+Net(random.choice([31]))(torch.zeros(3, random.choice([40])))
+"""
+
+
+def test_an_error_of_another_rule_on_the_line_is_not_the_cause(tmp_path: Path) -> None:
+    """The sum would fail, too, but the layer before it has failed, with the words of another rule."""
+    _, found = _diagnosed(tmp_path, _OTHER_ERROR)
+    assert "SF510" not in [cause.finding.code for cause in found.causes]

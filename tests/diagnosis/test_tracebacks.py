@@ -317,3 +317,18 @@ def test_any_lines_are_read_without_an_error(lines: list[str]) -> None:
 def test_frames_have_the_first_line_of_their_statement() -> None:
     log = _PLAIN.replace("    g()\n", "    g(\n    ^^\n      1,\n    )\n")
     assert _read(log)[0].frames == (StackFrame("a.py", 3, "f", "g("),)
+
+
+def test_values_below_a_line_are_no_code() -> None:
+    """loguru marks the frame with the handler, and writes the values of names below its text."""
+    (report,) = _read(
+        "Traceback (most recent call last):\n\n"
+        '> File "train.py", line 17, in <module>\n'
+        "    print(net(batch))\n"
+        "          │   └ tensor([[1, 2],\n"
+        "          │             [3, 4]])\n"
+        "          └ Conv2d(3, 8)\n\n"
+        "RuntimeError: no\n"
+    )
+    assert report.frames == (StackFrame("train.py", 17, "<module>", "print(net(batch))"),)
+    assert (report.type, report.message) == ("RuntimeError", "no")

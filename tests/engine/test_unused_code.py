@@ -176,3 +176,32 @@ def test_fixes_leave_unused_code_alone_and_the_command_says_so(write: Write, tmp
     assert "unused code: nothing in the project uses `OldNet`" in verbose.output
     CliRunner().invoke(cli, ["fix", "--no-cache", "--apply", "--unsafe-fixes", "."])
     assert (tmp_path / "models/old.py").read_text() == OLD
+
+
+DEMO = """
+
+if __name__ == "__main__":
+    print(Net()(torch.zeros(4, 6)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("net", "train", "severities"),
+    [
+        (DEMO, TRAIN, [Severity.INFO]),
+        (DEMO, "print('no program')\n", [Severity.ERROR]),
+        (DEMO + "    Net()(torch.zeros(4, 6)).sum().backward()\n", TRAIN, [Severity.ERROR]),
+        (DEMO, TRAIN.replace("load()", "[torch.zeros(4, 6)]"), [Severity.ERROR]),
+    ],
+    ids=["a demo", "a script", "a training script", "the program, too"],
+)
+def test_a_demo_in_a_module_of_a_program_is_info(
+    net: str, train: str, severities: list[Severity], write: Write
+) -> None:
+    model = NET.replace("torch.cat([x, torch.zeros(4, 8)], 0)", "x")
+    write({"models/net.py": model + net, "train.py": train})
+    session = examined()
+    found = [*session.findings(), *session.hidden()]
+    assert [each.severity for each in found] == severities
+    demos = [each for each in found if each.severity is Severity.INFO]
+    assert all(each.reservation == "only the demo at line 15 runs this code" for each in demos)

@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 LARGEST = 40_000
 """Tensors have at most so many elements."""
 
+_MARK = "\0"
 _SITE = re.compile(r"«([^«»¦]*)¦([^«»¦]*)¦([^«»¦]*)»")
 
 
@@ -54,6 +55,19 @@ def printed(text: str, broken: int | None = None) -> str:
         if chosen.strip() or not line.strip():
             lines.append(chosen)
     return "\n".join(lines)
+
+
+def row_of(text: str, broken: int) -> int:
+    """The row of `printed(text, broken)` with the wrong site, or the one after it where nothing is left."""
+    count = -1
+
+    def mark(found: re.Match[str]) -> str:
+        nonlocal count
+        count += 1
+        return found[0] if count != broken else f"{_MARK}{found[3]}"
+
+    before = _SITE.sub(mark, text).split(_MARK)[0]
+    return printed(before + _MARK).count("\n") + 1
 
 
 class Misfit(Exception):

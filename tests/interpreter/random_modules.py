@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 import torch
-from module_drafts import HEAD, Draft, Misfit, Style, kinds_of, printed, site
+from module_drafts import HEAD, Draft, Misfit, Style, kinds_of, printed, row_of, site
 from random_forwards import embedded, forward
 
 FORMS = ("literal", "literal", "dataclass", "dict", "namespace", "constants", "parameters", "parameters")
@@ -17,10 +17,11 @@ COMMON = {"last batch": 0.1, "loss target": 0.3, "argument": 0.4, "in_features":
 
 @dataclass(frozen=True)
 class Script:
-    """A script; broken says what is wrong on purpose, None where nothing is."""
+    """A script; broken says what is wrong on purpose, and row where; None where nothing is."""
 
     text: str
     broken: str | None
+    row: int | None = None
 
 
 def write(seed: int) -> Script:
@@ -37,7 +38,7 @@ def write(seed: int) -> Script:
         kinds = sorted(set(sites))
         (kind,) = rng.choices(kinds, [COMMON.get(kind, 1.0) for kind in kinds])
         number = rng.choice([at for at, each in enumerate(sites) if each == kind])
-        return Script(printed(template, number), kind)
+        return Script(printed(template, number), kind, row_of(template, number))
 
 
 def _template(rng: random.Random) -> str:

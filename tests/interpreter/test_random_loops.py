@@ -7,7 +7,7 @@ from day_seeds import seeds_of_the_day
 from program_runs import Tally, disagreements
 from random_loops import write
 
-BLOCKS, PROGRAMS = 4, 40
+BLOCKS, PROGRAMS = 2, 40
 BLOCKS_OF_THE_DAY = 20
 
 

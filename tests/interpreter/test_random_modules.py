@@ -17,7 +17,7 @@ from day_seeds import seeds_of_the_day
 from module_runs import Tally, compared, run
 from random_modules import Script, write
 
-SCRIPTS, SCRIPTS_OF_THE_DAY = 200, 20_000
+SCRIPTS, SCRIPTS_OF_THE_DAY = 120, 20_000
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 WANTED = os.environ.get("SHAPEFIX_RANDOM_MODULES", "")
 

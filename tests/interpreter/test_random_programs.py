@@ -13,9 +13,9 @@ from random_programs import Program, write
 
 pytestmark = pytest.mark.slow
 
-BLOCKS, PROGRAMS = 4, 25
+BLOCKS, PROGRAMS = 2, 25
 BLOCKS_OF_THE_DAY = 40
-CERTAIN, CERTAIN_OF_THE_DAY = 100, 4000
+CERTAIN, CERTAIN_OF_THE_DAY = 80, 4000
 
 
 def drawn(seed: int, *, symbolic: bool = False, certain: bool = False) -> Program:

@@ -24,6 +24,56 @@ class Net(nn.Module):
 """
 
 RUNS = {
+    "an array with the names of tensors": """
+        import numpy as np
+
+        def load():
+            return np.load("none.npy") if torch.rand(1) > 2 else np.ones((6, 4))
+
+        rows = np.vstack([load(), load()])
+        n, d = rows.shape[0], rows.shape[1]
+        best = np.linalg.inv(rows.T.dot(rows) + n * np.eye(d)).dot(rows.T)
+
+        def predict(rows):
+            return rows.dot(best)
+
+        predict(rows)
+    """,
+    "a slice of an array": """
+        import numpy as np
+
+        def autocovariance(rows, lags):
+            n, length = rows.shape
+            left = rows[:, : length - lags] - rows.mean(1)[:, None]
+            for k in range(lags):
+                right = rows[:, k : k + length - lags]
+                yield left.dot(right.T)
+
+        list(autocovariance(np.ones((2, 9)), 3))
+    """,
+    "a number or several": """
+        def denormalize(image: torch.Tensor, std: float | tuple[float, ...] = 0.5):
+            if isinstance(std, float):
+                return image * std
+            return image * torch.tensor(std)[None, :, None, None]
+
+        denormalize(torch.ones(2, 3, 4, 4), (0.1, 0.2, 0.3))
+    """,
+    "a dtype that subclasses choose": """
+        class Product:
+            dtype = None
+
+            def left(self):
+                return torch.ones((5, 1), dtype=self.dtype)
+
+            def run(self):
+                return self.left() @ torch.tensor([1, 2]).to(dtype=self.dtype).unsqueeze(0)
+
+        class Wide(Product):
+            dtype = torch.float64
+
+        Wide().run()
+    """,
     "layers that are made in a loop, by name": """
         class Dynamic(nn.Module):
             def __init__(self, widths):

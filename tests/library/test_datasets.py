@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from checking import Check
 from differential import interpret
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -273,6 +274,28 @@ def test_a_transform_makes_the_rows() -> None:
         reveal(ds)
         """
     )
+
+
+def test_a_loader_transforms_the_rows_of_a_batch_together(check: Check) -> None:
+    code = textwrap.dedent(
+        """
+        import torch
+        from datasets import Dataset
+        from torch.utils.data import DataLoader
+
+        ds = Dataset.from_dict({"text": ["a", "b c d", "e f", "g"]})
+
+        def padded(batch):
+            longest = max(len(text.split()) for text in batch["text"])
+            return {"ids": torch.zeros(len(batch["text"]), longest)}
+
+        ds.set_transform(padded)
+        for batch in DataLoader(ds, batch_size=2):
+            print(batch["ids"].shape)
+        """
+    )
+    exec(compile(code, "script.py", "exec"), {})
+    assert check(code, {"SF302"}) == []
 
 
 def test_a_dataset_of_rows() -> None:

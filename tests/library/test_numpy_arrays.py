@@ -7,10 +7,11 @@ import operator
 
 import numpy as np
 import pytest
+import torch
 from checking import Check
 from differential import agree, compare, executed, revealed
 
-from shapefix.library.numpy_arrays import SIGNATURES
+from shapefix.library.numpy_signatures import SIGNATURES
 from shapefix.library.signatures import parameters
 
 MADE = """
@@ -269,3 +270,24 @@ def test_functions_of_arrays_keep_their_dimensions(made: str, check: Check) -> N
     code = f"import numpy as np\nimport torch\n\nx = torch.tensor({made})\nprint(x.shape[0], x[0, 0].shape)\n"
     exec(code, {})
     assert not check(code)
+
+
+def test_an_array_of_objects_has_items_of_any_kind(check: Check) -> None:
+    made = ("np.empty([4], dtype=object)", "np.zeros(4).astype(object)", "np.array([1, 2, 3, 4], dtype='O')")
+    for expression in made:
+        code = f"import numpy as np\nimport torch\naxes = {expression}\naxes[3] = [5, 6]\nprint(axes[3][1])\n"
+        exec(compile(code, "script.py", "exec"), {})
+        assert check(code) == []
+
+
+def test_a_changed_default_dtype_is_that_of_a_legacy_tensor(check: Check) -> None:
+    code = """
+import numpy as np
+import torch
+torch.set_default_dtype(torch.float32)
+rotation = torch.Tensor(np.array([[1, 0], [0, 1]]))
+rotation @ torch.eye(2).float()
+torch.tensor(np.array([[1, 0], [0, 1]])) @ torch.eye(2).float()
+"""
+    assert [found.span.row for found in check(code, {"SF512"})] == [7]
+    assert torch.Tensor(np.array([[1, 0], [0, 1]])).dtype == torch.float32

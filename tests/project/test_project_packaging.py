@@ -63,7 +63,10 @@ def _committed(folder: Path) -> None:
     assert run("git", *identity, "commit", "-q", "-m", "all", cwd=folder).returncode == 0
 
 
-@pytest.mark.parametrize("editable", [False, True], ids=["wheel", "editable"])
+# CI itself runs in an editable installation.
+@pytest.mark.parametrize(
+    "editable", [pytest.param(False, id="wheel"), pytest.param(True, id="editable", marks=pytest.mark.long)]
+)
 def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: bool) -> None:
     venv = tmp_path / "venv"
     assert run(sys.executable, "-m", "venv", venv, cwd=tmp_path).returncode == 0

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from fixture_projects import FIXTURES, Death, Finding, Place, Project, load, sources, train
 
 from shapefix.cli import main
@@ -205,15 +206,23 @@ def test_after_differs_from_before_only_at_the_places_stated(project: Project) -
         assert {(repair.was, repair.becomes) for repair in repaired} == {("view", "reshape")}
 
 
+def _each_repair() -> Iterator[ParameterSet]:
+    """Yield the repairs, the first one of each project in the short run."""
+    shown: set[str] = set()
+    for number, (project, death, repair) in enumerate(EVERY_REPAIR):
+        name = project.folder.name
+        yield pytest.param(
+            project,
+            death,
+            repair,
+            id=f"{name}-{repair.place.file}-{repair.place.line}-{number}",
+            marks=pytest.mark.long if name in shown else (),
+        )
+        shown.add(name)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("project", "death", "repair"),
-    EVERY_REPAIR,
-    ids=[
-        f"{project.folder.name}-{repair.place.file}-{repair.place.line}-{i}"
-        for i, (project, _, repair) in enumerate(EVERY_REPAIR)
-    ],
-)
+@pytest.mark.parametrize(("project", "death", "repair"), _each_repair())
 def test_every_repair_is_needed(project: Project, death: Death, repair: Repair, tmp_path: Path) -> None:
     copy = copied(project.after, tmp_path / "project")
     (copy / repair.place.file).write_bytes(repair.undone.encode("utf-8"))

@@ -143,6 +143,11 @@ def test_findings_of_one_cause_are_one_entry() -> None:
     assert " = and 2 more places: line 13, lib/eval.py:3\n" in report
     verbose = View("/p", quiet=True, verbose=True, sources=sources(NET))
     assert text_of(render([MISMATCH, *others], (), verbose)).count("error[") == 4
+    copies = [replace(MISMATCH, span=elsewhere(3, f"runs/{'long' * 20}-{number}.py")) for number in range(9)]
+    report = " ".join(shown(MISMATCH, *copies).split())
+    assert "= and 9 more places: " in report
+    assert report.count("-0.py") + report.count("-1.py") + report.count("-2.py") == 3
+    assert "-2.py:3, … (`--verbose` shows all)" in report
 
 
 def test_other_causes_stay_apart() -> None:

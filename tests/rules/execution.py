@@ -29,13 +29,15 @@ class Ran:
 
     errors maps a line of the example to the exceptions raised there, 0 to those that no line of it raised;
     run_errors maps a line of the run block to the exception that reached it. refused maps a line of the
-    example to the sizes and strides of the tensors that torch refused to view there.
+    example to the sizes and strides of the tensors that torch refused to view there. before_run are the
+    lines of the example that raised without the run block.
     """
 
     names: dict[str, object]
     errors: dict[int, list[BaseException]] = field(default_factory=dict)
     run_errors: dict[int, BaseException] = field(default_factory=dict)
     refused: dict[int, list[Layout]] = field(default_factory=dict)
+    before_run: frozenset[int] = frozenset()
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return {name: value for name, value in self.names.items() if isinstance(value, torch.Tensor)}
@@ -82,6 +84,12 @@ def refusals_noted(refused: dict[int, list[Layout]]) -> Iterator[None]:
         yield
 
 
+def _leave_group() -> None:
+    """Leave the process group of an example, so that the next one may join its own."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
 def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] = id) -> Ran:
     """Execute text, then run in the same namespace, with fixed seeds; a failed statement ends only itself."""
     torch.manual_seed(0)
@@ -92,11 +100,14 @@ def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] =
         stack.enter_context(refusals_noted(ran.refused))
         # Examples save checkpoints by relative names.
         stack.enter_context(contextlib.chdir(stack.enter_context(tempfile.TemporaryDirectory())))
+        if "torch.distributed" in text:
+            stack.callback(_leave_group)
         if "transformers" in text:
             stack.enter_context(tiny_things())
         if "datasets" in text:
             stack.enter_context(tiny_datasets())
         for source, filename in ((text, EXAMPLE), (run, RUN)):
+            ran.before_run = frozenset(ran.errors)
             for line, code in _statements(source, filename):
                 try:
                     exec(code, ran.names)

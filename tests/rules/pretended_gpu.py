@@ -1,7 +1,7 @@
 """Execute examples of rule pages with real torch and a fake GPU, for torch's own device checks.
 
 As a program, it reads a list of (text, run) as JSON and writes, for each, the messages of the exceptions by
-line of the text and by line of the run block.
+line of the text and by line of the run block, and the lines of the text that raised before that ran.
 """
 
 from __future__ import annotations
@@ -47,15 +47,17 @@ def outcomes(texts: Texts) -> dict[tuple[str, str], Ran]:
             {},
             {int(line): [RuntimeError(message) for message in messages] for line, messages in errors.items()},
             {int(line): RuntimeError(message) for line, message in run_errors.items()},
+            before_run=frozenset(before_run),
         )
-        for text, (errors, run_errors) in zip(texts, json.loads(ran.stdout), strict=True)
+        for text, (errors, run_errors, before_run) in zip(texts, json.loads(ran.stdout), strict=True)
     }
 
 
-def _messages(text: str, run: str) -> tuple[dict[int, list[str]], dict[int, str]]:
+def _messages(text: str, run: str) -> tuple[dict[int, list[str]], dict[int, str], list[int]]:
     ran = execute(text, run)
     errors = {line: [_message(error) for error in found] for line, found in ran.errors.items()}
-    return errors, {line: _message(error) for line, error in ran.run_errors.items()}
+    run_errors = {line: _message(error) for line, error in ran.run_errors.items()}
+    return errors, run_errors, sorted(ran.before_run)
 
 
 def _message(error: BaseException) -> str:

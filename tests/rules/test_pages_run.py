@@ -269,9 +269,8 @@ def concerned(example: Example) -> set[str]:
     """Names at the top level in statements that raise, are repaired, or use what such statements name."""
     assert example.fixed is not None
     kept = {ast.dump(node) for node in ast.parse(example.fixed.text).body}
-    marked = {finding.line + example.hidden for finding in example.findings} | execute(
-        example.text
-    ).errors.keys()
+    ran = outcome(example.text, example.run)
+    marked = {finding.line + example.hidden for finding in example.findings} | ran.before_run
     asserts = [
         row for number, row in enumerate(example.run.split("\n"), start=1) if number in example.corrupts
     ]
@@ -305,7 +304,7 @@ def test_a_safe_repair_changes_no_value_that_the_finding_is_not_about(example: E
 
 
 def test_most_examples_have_values_to_compare() -> None:
-    pairs = [e for e in FIXED if e.fixed and not e.fixed.unsafe]
+    pairs = [e for e in FIXED if e.fixed and not e.fixed.unsafe][::4]
     compared = [e for e in pairs if set().union(*map(assigned, ast.parse(e.text).body)) - concerned(e)]
     assert len(compared) > len(pairs) / 2
 

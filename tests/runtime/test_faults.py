@@ -331,6 +331,11 @@ def attempt(fault):
     except Exception:
         pass
 
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sign()
+
 x, ids = torch.randn(4, 6), torch.arange(24).remainder(9).view(4, 6)
 embedding, conv, norm = nn.Embedding(5, 3), nn.Conv2d(3, 8, 3), nn.LayerNorm(7)
 attempt(lambda: embedding(ids + 5))
@@ -347,18 +352,29 @@ attempt(lambda: F.binary_cross_entropy_with_logits(x, torch.ones(4, 1)))  # size
 attempt(lambda: nn.Linear(6, 2)(x.double()))  # dtype
 attempt(lambda: embedding(x))  # floats
 attempt(lambda: F.cross_entropy(x, x[:, 0]))  # targets
+attempt(lambda: nn.Conv2d(1, 2, 3)(torch.ones(2, 1, 8, 8).double()))  # dtype of a picture
+attempt(lambda: F.cross_entropy(torch.ones(2, 4, 4, 3), torch.zeros(2, 4, 4).long()))  # classes last
+attempt(lambda: F.binary_cross_entropy(x.sigmoid(), x * 0 + 2))  # binary
+attempt(lambda: F.cross_entropy(x, ids[:, 0] * 0, weight=torch.ones(9)))  # weights of classes
+attempt(lambda: nn.Linear(4, 2).load_state_dict(nn.Linear(4, 3).state_dict()))  # checkpoint
+attempt(lambda: Sign()(x))  # legacy
 """
 
 EXPECTED: dict[str, list[int | str]] = {
-    "SF505": [13],
-    "SF506": [13],
-    "SF511": [13, "batch norm"],
+    "SF505": [18],
+    "SF506": [18],
+    "SF511": [18, "batch norm"],
     "SF503": ["product"],
     "SF504": ["joined"],
     "SF510": ["elementwise"],
     "SF507": ["view"],
-    "SF508": ["batch sizes", "class", "sizes of targets"],
-    "SF512": ["dtype", "floats", "targets"],
+    "SF508": ["batch sizes", "sizes of targets", "classes last"],
+    "SF512": ["dtype", "floats", "targets", "dtype of a picture"],
+    "SF517": ["class"],
+    "SF520": ["weights of classes"],
+    "SF522": ["binary"],
+    "SF610": ["checkpoint"],
+    "SF907": ["legacy"],
 }
 
 

@@ -60,7 +60,14 @@ def texts(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
 
 
-@pytest.mark.parametrize("name", broken(by_hand=False))
+COSTLY = frozenset({"custom-collator", "emotion-classifier", "instruction-tuning"})
+"""Projects with several runs of seconds each, left to the long run."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in COSTLY else ()) for name in broken(by_hand=False)],
+)
 def test_runs_prove_the_repair_that_a_person_has_made(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(FIXTURES / name / "before", tmp_path / "copy")
     outcome = searched(folder, SCRIPTS.get(name, "train.py"))

@@ -96,7 +96,13 @@ def answers(*arguments: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["larger-images", "sliced-logits-eval", "embedding-projection", "unet-skips"]
+    "name",
+    [
+        "larger-images",
+        "sliced-logits-eval",
+        pytest.param("embedding-projection", marks=pytest.mark.long),
+        pytest.param("unet-skips", marks=pytest.mark.long),
+    ],
 )
 def test_check_and_probe_offer_the_same_for_a_broken_project(name: str) -> None:
     script = str(ROOT / "fixtures" / name / "before" / "train.py")

@@ -85,21 +85,23 @@ def test_ranks_that_meet_are_shown_with_what_differs(tmp_path: Path) -> None:
             "both wait forever",
             ["reduced", "reduced"],
         ),
-        (
+        pytest.param(
             "if rank: dist.barrier()  # alone",
             "rank 0 calls `all_reduce` of f32[1] while rank 1 calls `barrier`: both wait forever",
             ["reduced", "alone"],
+            marks=pytest.mark.long,
         ),
         (
             "if rank: sys.exit()  # ends",
             "rank 0 waits at `all_reduce` of f32[1] for rank 1, which has ended",
             ["reduced", "ends"],
         ),
-        (
+        pytest.param(
             "dist.broadcast(total, src=rank)  # sent",
             "rank 0 calls `broadcast` of f32[1] with root 0 while rank 1 calls `broadcast` of f32[1] "
             "with root 1: both wait forever",
             ["sent", "sent"],
+            marks=pytest.mark.long,
         ),
     ],
     ids=["size", "name", "end", "root"],
@@ -122,6 +124,7 @@ def test_a_rank_that_raises_is_the_finding_and_not_those_that_wait(tmp_path: Pat
     assert "waits at `all_reduce` of f32[1] at train.py" in compared(ran)
 
 
+@pytest.mark.long
 def test_a_rank_that_is_elsewhere_at_the_time_limit(tmp_path: Path) -> None:
     script = TRAINING.replace("        #\n", "        while rank: pass  # elsewhere\n")
     ran = ranked(tmp_path, script, timeout=20.0)

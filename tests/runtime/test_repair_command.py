@@ -131,7 +131,9 @@ def test_apply_writes_what_was_proved(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="the note must be where the probe maps nothing")
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)]
+)
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     """It comes in the second run, that of the repaired copy."""
     (tmp_path / "temporary").mkdir()
@@ -163,7 +165,11 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, sent: signal.Sign
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-@pytest.mark.parametrize("named", [["-m", "training"], ["training"]], ids=["module", "folder"])
+@pytest.mark.parametrize(
+    "named",
+    [["-m", "training"], pytest.param(["training"], marks=pytest.mark.long)],
+    ids=["module", "folder"],
+)
 def test_a_package_that_is_run_by_its_name(tmp_path: Path, named: list[str]) -> None:
     folder = tmp_path / "training"
     folder.mkdir()

@@ -206,6 +206,8 @@ def test_the_samples_of_a_script_without_a_loader_are_those_of_its_loss(tmp_path
     right, wrong = RIGHT["heads"], WRONG["a view of heads"][1]
     assert probed(tmp_path, HEAD + right + BY_HAND).found == []
     assert [each.name for each in probed(tmp_path, HEAD + wrong + BY_HAND).found] == ["mixed-samples"]
+    by_hand = "F.cross_entropy(model(x), y).backward()\n"
+    assert [each.name for each in probed(tmp_path, HEAD + wrong + by_hand).found] == ["mixed-samples"]
 
 
 GRAPH = """
@@ -224,6 +226,46 @@ model = Net(torch.rand(64, 64).softmax(1))
 
 def test_the_nodes_of_a_graph_are_no_samples(tmp_path: Path) -> None:
     assert probed(tmp_path, HEAD + GRAPH + BY_HAND).found == []
+
+
+SAMPLED = """
+from torch.distributions import Categorical, Normal
+
+one, two = nn.Linear(6, 4), nn.Linear(2, 6)
+optimizer = torch.optim.Adam([*one.parameters(), *two.parameters()])
+for row in x:
+    mean, scale = one(row).chunk(2, dim=-1)
+    given = Normal(mean, scale.exp())
+    {sampled}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_sample_without_a_gradient_is_named(tmp_path: Path) -> None:
+    text = HEAD + SAMPLED.format(sampled="loss = F.mse_loss(two(given.sample()), row)  # fault")
+    (found,) = probed(tmp_path, text).found
+    assert (found.name, found.span.row) == ("cut-gradient", row(text, "fault"))
+    assert found.message.startswith("`Normal.sample()` has no gradient: ")
+
+
+@pytest.mark.parametrize(
+    "sampled",
+    [
+        "loss = F.mse_loss(two(given.rsample()), row)",
+        "a = given.sample(); loss = (two(a).pow(2).mean(1) * given.log_prob(a).sum(1)).mean()",
+        pytest.param(
+            "a = given.sample(); loss = F.mse_loss(two(mean), row) + 0 * a.mean()", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "a = Categorical(logits=mean).sample(); loss = F.mse_loss(two(mean), row)", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_samples_with_a_way_for_the_gradient_are_silent(tmp_path: Path, sampled: str) -> None:
+    more = "; loss = loss + 0 * scale.sum()"
+    assert probed(tmp_path, HEAD + SAMPLED.format(sampled=sampled + more)).found == []
 
 
 UNREGISTERED = """

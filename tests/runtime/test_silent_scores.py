@@ -57,6 +57,11 @@ WRONG = {
         "loss = F.kl_div(model(x).softmax(1), torch.rand(16, 3).softmax(1), reduction='batchmean')",
         "`kl_div` gets probabilities of a softmax, but expects log-probabilities",
     ),
+    "a divergence of raw scores": (
+        "unnormalized-scores",
+        "loss = F.kl_div(model(x) + 1, torch.rand(16, 3).softmax(1), reduction='batchmean')",
+        "`kl_div` gets scores without a log_softmax, but expects log-probabilities: it can fall below 0",
+    ),
     "over the batch": (
         "softmax-over-batch", "loss = F.nll_loss(F.log_softmax(model(x), dim=0), y)",
         "the log_softmax before `nll_loss` normalizes over dimension 0, the batch; the classes are "
@@ -79,6 +84,8 @@ RIGHT = {
     "rectified scores": "F.cross_entropy(model(x).relu(), y)",
     "probabilities for their own loss": "F.binary_cross_entropy(model(x).sigmoid()[:, 0], (y > 1).float())",
     "a divergence": "F.kl_div(model(x).log_softmax(1), torch.rand(16, 3).softmax(1), reduction='batchmean')",
+    "a divergence after a logarithm by hand": "F.kl_div("
+    "model(x) - model(x).logsumexp(1, keepdim=True), torch.rand(16, 3).softmax(1), reduction='batchmean')",
     "a normal distribution": "F.gaussian_nll_loss(model(x)[:, 0], y.float(), torch.ones(16))",
     "attention": "F.cross_entropy((x @ x.T).softmax(-1) @ model(x), y)",
 }
@@ -119,3 +126,50 @@ def test_torch_broadcasts_the_operands_of_these_losses(name: str) -> None:
     kept = {"reduction": "none"}
     loss = getattr(F, name)(torch.rand(6, 1), torch.rand(6), *more, **kept)
     assert loss.shape in ((6, 6), (6,))
+
+
+PADDED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+
+rows = [torch.randint(1, 9, (length,)) for length in (5, 7, 3)]
+batch = pad_sequence(rows, batch_first=True)
+model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(5):
+    scores, targets = model(batch[:, :-1]), batch[:, 1:]
+    optimizer.zero_grad()
+    {loss}  # fault
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "loss = nn.CrossEntropyLoss()(scores.reshape(-1, 9), targets.reshape(-1))",
+        "loss = nn.functional.cross_entropy(scores.transpose(1, 2), targets, reduction='sum')",
+    ],
+)
+def test_padding_among_the_targets_is_named(tmp_path: Path, loss: str) -> None:
+    script = PADDED.format(loss=loss)
+    (found,) = probed(tmp_path, script).found
+    assert (found.code, found.span.row) == (named("padding-in-loss")[0], row(script, "fault"))
+    assert found.message.startswith("6 of 18 targets of `cross_entropy` are padding")
+
+
+@pytest.mark.slow
+def test_padding_that_counts_for_nothing_is_silent(tmp_path: Path) -> None:
+    right = (
+        "given = scores.reshape(-1, 9), targets.reshape(-1)",
+        "loss = nn.CrossEntropyLoss(ignore_index=0)(*given)",
+        "loss = loss + nn.CrossEntropyLoss(weight=torch.tensor([0.0] + [1.0] * 8))(*given)",
+        "loss = loss + (nn.CrossEntropyLoss(reduction='none')(*given) * (given[1] > 0)).mean()",
+        "loss = loss + nn.functional.cross_entropy(scores[targets > 0], targets[targets > 0])",
+    )
+    ran = probed(tmp_path, PADDED.format(loss="; ".join(right)))
+    assert ran.found == []
+    assert ran.run.complete, ran.run.process.output

@@ -2,16 +2,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import time
 import tracemalloc
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from shapefix.sources.requirements import Requirements, is_version, transformers_version
+from shapefix.sources.requirements import (
+    LIGHTNING_NEEDS_TORCH,
+    Requirements,
+    is_version,
+    transformers_version,
+)
 
 ROOT = Path(__file__).parents[2]
 UV_LOCK = """\
@@ -297,16 +304,40 @@ def test_versions(text: str, valid: bool) -> None:
         ),
         ("requirements.txt", "pytorch-lightning>=1.8\nlightning-utilities==0.3", "lightning 1.8"),
         ("requirements.txt", "lightning<2.2,>=2.0\ntrl~=0.9.4", "lightning 2.0, trl 0.9"),
-        ("environment.yml", "dependencies:\n  - pytorch=1.12\n  - peft>=0.6", "peft 0.6, torch 1.12"),
+        (
+            "environment.yml",
+            "dependencies:\n  - pytorch=1.12\n  - peft>=0.6",
+            "lightning 2.1, peft 0.6, torch 1.12",
+        ),
         ("uv.lock", UV_LOCK.replace("sentence-", "").replace("3.0.1", "4.0"), "transformers 4.0"),
         ("pyproject.toml", "[tool.poetry.dependencies]\naccelerate = '^0.30'", "accelerate 0.30"),
         ("setup.py", "setup(install_requires=['torch>=2.6', 'torch-geometric==2.0'])", "torch 2.6"),
+        (
+            "requirements.txt",
+            "torch==1.5.1\ntransformers==3.0.2",
+            "lightning 1.5, torch 1.5.1, transformers 3.0.2",
+        ),
+        ("requirements.txt", "torch==1.12.1", "lightning 2.1, torch 1.12.1"),
+        ("requirements.txt", "torch==2.0.1", "lightning 2.3, torch 2.0.1"),
+        ("requirements.txt", "torch==1.10.2\nlightning==1.4", "lightning 1.4, torch 1.10.2"),
     ],
 )
 def test_the_oldest_versions_of_other_libraries(tmp_path: Path, name: str, text: str, oldest: str) -> None:
     (tmp_path / name).write_text(text)
     found = Requirements().oldest_versions(str(tmp_path), str(tmp_path))
     assert ", ".join(f"{library} {version}" for library, version in sorted(found.items())) == oldest
+
+
+def test_the_torch_needed_by_lightning_is_that_of_its_metadata() -> None:
+    def release(version: str) -> list[int]:
+        return [int(number) for number in version.split(".")[:2]]
+
+    requires = [
+        each for each in metadata.requires("pytorch-lightning") or () if re.match(r"torch[^\w]", each)
+    ]
+    installed = release(metadata.version("pytorch-lightning"))
+    needed = [torch for lightning, torch in LIGHTNING_NEEDS_TORCH.items() if release(lightning) <= installed]
+    assert [re.findall(r">=(\d+\.\d+)", each) for each in requires if "extra" not in each] == [[needed[-1]]]
 
 
 def test_each_library_has_its_own_nearest_folder(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def run_all(
 
 kinds = pytest.mark.parametrize(
     ("opaque", "chains", "unknown_at_most"),
-    [(False, 6000, 0.08), (True, 2400, 0.5)],
+    [(False, 3000, 0.08), (True, 1200, 0.5)],
     ids=["contiguous", "unknown"],
 )
 
@@ -98,4 +98,4 @@ def test_chains_with_a_wrong_layout_before(drawn: int) -> None:
 def test_chains_of_the_day(
     opaque: bool, chains: int, unknown_at_most: float, record_property: Callable[[str, object], None]
 ) -> None:
-    run_all(opaque, 20 * chains, unknown_at_most, record_property, seeds_of_the_day(1).start)
+    run_all(opaque, 40 * chains, unknown_at_most, record_property, seeds_of_the_day(1).start)

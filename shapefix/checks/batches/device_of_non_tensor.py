@@ -85,10 +85,12 @@ def _guard(event: MoveOfNonTensor, subject: cst.BaseExpression, code: str) -> li
         above, (cst.DictComp, cst.ListComp, cst.GeneratorExp, cst.Assign, cst.Return, cst.Yield)
     ):
         return []
+    is_text = _kind(event.value) == "a string" or _items(event.value) == "strings"
     guarded = f"{event.place.module.code(event.place.node)} if isinstance({code}, torch.Tensor) else {code}"
     return [
         Fix(
-            Applicability.SAFE,
+            # A model may need numbers as a tensor; texts it cannot use.
+            Applicability.SAFE if is_text else Applicability.UNSAFE,
             "move tensors only",
             (Edit(event.place.span, guarded),),
             (Import("torch"),),

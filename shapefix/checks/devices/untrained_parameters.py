@@ -58,7 +58,7 @@ def _late_layer(
     context: CheckContext,
 ) -> LibraryObject | None:
     """Return a layer created by the same function, after the only optimizer; it has uncalled layers only."""
-    made = next((each for each in built if each.optimizer is step.optimizer), None)
+    made = _creation(step, built)
     if made is None or len(built) != 1 or not made.modules:
         return None
     calls = within(loop, context, ForwardCalled)
@@ -68,12 +68,16 @@ def _late_layer(
         return None
     function = enclosing_function(made.place)
     for layer in missing:
-        place = layer.place if isinstance(layer, LibraryObject) else None
-        if place is None or place.module is not made.place.module:
+        if not isinstance(layer, LibraryObject) or layer.place is None:
             continue
-        if enclosing_function(place) is function and place.span.row > made.place.span.row:
-            return layer if isinstance(layer, LibraryObject) else None
+        is_near = layer.place.module is made.place.module and enclosing_function(layer.place) is function
+        if is_near and layer.place.span.row > made.place.span.row:
+            return layer
     return None
+
+
+def _creation(step: OptimizerStepped, built: list[OptimizerCreated]) -> OptimizerCreated | None:
+    return next((each for each in built if each.optimizer is step.optimizer), None)
 
 
 def _row(layer: Value) -> tuple[str, int]:
@@ -130,8 +134,9 @@ def _replaced(
     built: list[OptimizerCreated],
     rule: Rule,
 ) -> Diagnostic:
+    made = _creation(step, built)
     assert layer.place is not None
-    made = next(each for each in built if each.optimizer is step.optimizer)
+    assert made is not None
     return rule.diagnostic(
         layer.place.span,
         f"`{abbreviate(layer.place.code)}` is created after the optimizer of the layer that it replaces: "
@@ -148,9 +153,10 @@ def _replaced(
 def _never_given(
     event: ForwardCalled, layer: Value, step: OptimizerStepped, built: list[OptimizerCreated], rule: Rule
 ) -> Diagnostic:
+    made = _creation(step, built)
     assert isinstance(layer, LibraryObject)
     assert layer.place is not None
-    made = next(each for each in built if each.optimizer is step.optimizer)
+    assert made is not None
     named = _called(event)
     return rule.diagnostic(
         event.place.span,

@@ -13,10 +13,13 @@ from shapefix.checks.support.evidence import call_trace, made_at
 from shapefix.checks.support.loss_calls import is_by_class, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.torch_errors import dtype_error
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
+from shapefix.domains.gradients import lineage
+from shapefix.domains.losses import LossComputed
+from shapefix.domains.training import Backward
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place, dotted_name
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
 
@@ -27,6 +30,8 @@ _CASTS = {
     "bfloat16": "bfloat16()",
     "int64": "long()",
 }
+_OF_ONE_DTYPE = frozenset({"torch.nn.HuberLoss", "torch.nn.functional.huber_loss"})
+"""Losses whose backward needs one dtype for both, unlike their forward."""
 _HALVES = frozenset({"float16", "bfloat16"})
 
 
@@ -52,6 +57,53 @@ def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
         ],
         fixes=_fixes(event, error),
     )
+
+
+@rule("SF512", on=Backward, reads=(LossComputed,))
+def refused_in_backward(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    """Report a loss of two dtypes, rejected in its backward only."""
+    loss = event.loss
+    if not isinstance(loss, TensorValue):
+        return
+    steps = {each.origin.place.node for each in lineage(loss) if each.origin is not None}
+    for computed in context.events:
+        if not isinstance(computed, LossComputed) or computed.place.node not in steps:
+            continue
+        scores, target = computed.given.get("input"), computed.given.get("target")
+        if computed.function not in _OF_ONE_DTYPE or not isinstance(target, TensorValue):
+            continue
+        if not isinstance(scores, TensorValue) or (scores.dtype, target.dtype) != ("float32", "float64"):
+            continue
+        if not requires_grad(scores):
+            continue
+        name = computed.function.rpartition(".")[2]
+        reason = "the prediction is float32, and its gradient would be float64"
+        node = computed.place.node
+        given = rewrites.argument(node, 1, "target") if isinstance(node, cst.Call) else None
+        module = computed.place.module
+        fixes = (
+            [
+                Fix(
+                    Applicability.UNSAFE,
+                    "convert to float32: `.float()`",
+                    (rewrites.method_called(module, given.value, "float()"),),
+                )
+            ]
+            if given is not None
+            else []
+        )
+        yield rule.diagnostic(
+            computed.place.span,
+            f"`{name}` gets a target that is float64: {reason}",
+            error=ExpectedError("RuntimeError", "Found dtype Double but expected Float"),
+            evidence=[
+                *call_trace(computed),
+                *_origins(target),
+                Evidence(computed.place.span, f"the target is float64 here: {reason}"),
+                Evidence(event.place.span, "torch raises in the backward"),
+            ],
+            fixes=fixes,
+        )
 
 
 def _reason(event: OpRejected, error: WrongDtype) -> str:

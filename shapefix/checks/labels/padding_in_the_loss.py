@@ -12,20 +12,40 @@ from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.bound_names import name_of, named, value_at
 from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.loss_calls import is_by_class
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.batches import ALIGNED, SHIFTED, Collated, ModelCalled
+from shapefix.domains.losses import LossComputed
 from shapefix.domains.tokens import Tokenized, Tokens, TokensCompared, is_same, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Value
+from shapefix.interpreter.values import Constant, LibraryObject, Value
 from shapefix.tensors.ops import Op
 
 Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")
+_ALL_ELEMENTS = frozenset(
+    {
+        Op.VIEW,
+        Op.RESHAPE,
+        Op.FLATTEN,
+        Op.TRANSPOSE,
+        Op.PERMUTE,
+        Op.UNSQUEEZE,
+        Op.SQUEEZE,
+        Op.SLICE,
+        Op.CONTIGUOUS,
+        Op.CLONE,
+        Op.TO,
+        Op.TO_DTYPE,
+        Op.DETACH,
+    }
+)
+"""Operations that keep the elements, or a slice of them: with the padding at the end."""
 _MASKED = "put -100 where the attention mask is 0"
 
 
@@ -51,6 +71,81 @@ def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> It
         ],
         fixes=_mask(place, made) or [Fix(Applicability.DISPLAY, _MASKED, ())],
     )
+
+
+@rule("SF203", on=LossComputed, reads=(OperationCalled,))
+def padded_rows_in_the_loss(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    """Report class ids padded by `pad_sequence` in a loss without `ignore_index`."""
+    targets, scores = event.given.get("target"), event.given.get("input")
+    if not is_by_class(event.function) or not isinstance(targets, TensorValue) or targets.storage.overwritten:
+        return
+    if not isinstance(scores, TensorValue) or not _ignores_nothing(event):
+        return
+    padded = _padded_by(targets)
+    call = None if padded is None else _call_at(padded, context)
+    if padded is None or call is None or not isinstance(padded.node, cst.Call):
+        return
+    value = call.keywords.get(
+        "padding_value", call.positional[2] if len(call.positional) > 2 else Constant(0)
+    )
+    if not isinstance(value, Constant) or not isinstance(value.value, (int, float)) or value.value == -100:
+        return
+    given = rewrites.argument(padded.node, 2, "padding_value")
+    number = "0" if given is None else padded.module.code(given.value)
+    made = event.layer.place if isinstance(event.layer, LibraryObject) else event.place
+    line = rewrites.line_of(padded, event.place.module)
+    yield rule.diagnostic(
+        event.place.span,
+        f"the targets are padded with {number} ({line}), but the loss ignores only -100; it includes padding",
+        evidence=[
+            *call_trace(event),
+            Evidence(padded.span, f"rows of different lengths are padded with {number}"),
+            *([Evidence(made.span, "the loss has no `ignore_index`")] if made is not None else []),
+            Evidence(event.place.span, "padding counts as a class"),
+        ],
+        fixes=_ignoring(made, event, number if padded.module is event.place.module else str(value.value)),
+    )
+
+
+def _ignores_nothing(event: LossComputed) -> bool:
+    """Whether a loss is the mean or the sum over all targets other than -100."""
+    ignored, weight = event.given.get("ignore_index"), event.given.get("weight")
+    reduction = event.given.get("reduction")
+    if any(name in event.given for name in ("size_average", "reduce") if not _is_absent(event.given[name])):
+        return False
+    is_default = ignored is None or (isinstance(ignored, Constant) and ignored.value == -100)
+    is_whole = reduction is None or (isinstance(reduction, Constant) and reduction.value in ("mean", "sum"))
+    return is_default and is_whole and (weight is None or _is_absent(weight))
+
+
+def _is_absent(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def _padded_by(targets: TensorValue) -> Place | None:
+    """Return the place of the `pad_sequence` with the elements of the targets, all of them or a slice."""
+    step = targets.origin
+    while step is not None and step.op in _ALL_ELEMENTS:
+        step = step.source or step.before
+    return step.place if step is not None and step.op is Op.PAD_SEQUENCE else None
+
+
+def _call_at(place: Place, context: CheckContext) -> OperationCalled | None:
+    for event in context.events:
+        if isinstance(event, OperationCalled) and event.place.node is place.node:
+            return event
+    return None
+
+
+def _ignoring(made: Place | None, event: LossComputed, number: str) -> Iterator[Fix]:
+    message = f"let the loss ignore it: `ignore_index={number}`; for a class of this number, pad with -100"
+    node = None if made is None else made.node
+    if made is None or not isinstance(node, cst.Call) or any(each.star for each in node.args):
+        yield Fix(Applicability.DISPLAY, message, ())
+    elif rewrites.argument(node, len(node.args), "ignore_index") is None:
+        yield Fix(
+            Applicability.UNSAFE, message, (rewrites.appended(made.module, node, f"ignore_index={number}"),)
+        )
 
 
 def _labels(event: Counted) -> Value | None:

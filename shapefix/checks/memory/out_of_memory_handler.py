@@ -23,7 +23,7 @@ from shapefix.checks.support.handlers import (
     tests_exception,
 )
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
-from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Place, dotted_name, nodes
 
 _OWN = frozenset(
@@ -62,7 +62,7 @@ def _names(handler: ExceptHandler) -> set[str]:
 
 def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """Report a model run again inside the handler."""
-    again = next((act for act in handler.acts if act.kind in _RUNS), None)
+    again = next((act for act in handler.acts if _is_run(act, event)), None)
     if again is None or _names(handler.node) & _FREES:
         return
     depth = len(event.calls)
@@ -81,6 +81,11 @@ def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator
         ],
         fixes=list(_outside(event, handler)),
     )
+
+
+def _is_run(act: TrainStep, event: TryBlock) -> bool:
+    """Whether a step runs the model, or the function with the handler once more."""
+    return act.kind in _RUNS and (act.kind is not StepKind.AGAIN or act.calls == event.calls)
 
 
 def _outside(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePath
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import enclosing, holds
+from shapefix.checks.support.unused_results import written_in_place
 from shapefix.domains.operations import Discarded
 from shapefix.domains.passed_on import MOVES, PassedOn
 from shapefix.interpreter.modules import Module, children, dotted_name, nodes
-from shapefix.interpreter.values import FunctionValue
+from shapefix.interpreter.tensor_values import DeviceKind
+from shapefix.interpreter.values import FunctionValue, as_tensor
 
 _TIMERS = frozenset(
     {
@@ -36,7 +40,7 @@ def is_idle(event: Discarded, context: CheckContext) -> bool:
     around = enclosing(event.place.module, event.place.node)
     if is_measured(event.place.module, around):
         return True
-    if event.name and _is_moved_index(event, around):
+    if event.name and _is_move_to_device(event.call) and _is_needless_move(event, around):
         return True
     if not event.name or "." in event.name:
         return False
@@ -144,13 +148,62 @@ def _broadcasts(path: list[cst.CSTNode]) -> bool:
 _DEVICES = frozenset({"device", "dev", "cuda"})
 
 
-def _is_moved_index(event: Discarded, around: list[cst.CSTNode]) -> bool:
-    """Whether the move of a variable is lost, but it is only used as an index.
+def _is_needless_move(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether a method is a move to a device, and the program is the same without it."""
+    if event.function.rpartition(".")[2] not in MOVES:
+        return False
+    return (
+        _is_on_device(event)
+        or _is_of_test(event.place.module, around)
+        or _is_moved_where_used(event, around)
+        or _is_after_write(event)
+    )
+
+
+def _is_after_write(event: Discarded) -> bool:
+    """Whether the move ends a chain of writes to weights: `self.head.weight.data.zero_().to("cuda")`."""
+    names = (event.name or "").split(".")
+    return names[0] == "self" and "data" in names and written_in_place(event.call) is not None
+
+
+def _is_on_device(event: Discarded) -> bool:
+    """Whether the tensor is on a chosen device before a move to a GPU, or was created on the named one."""
+    held, result = event.held, as_tensor(event.result)
+    if held is None or held.origin is None:
+        return False
+    goes_to_cpu = event.function == "torch.Tensor.cpu" or (
+        result is not None and result.device is not None and result.device.kind is DeviceKind.CPU
+    )
+    if held.device is not None and held.device.may_be_gpu:
+        return not goes_to_cpu
+    named = event.place.module.code(event.call.args[0].value) if len(event.call.args) == 1 else ""
+    made = held.origin.place
+    return bool(named) and any(
+        isinstance(node, cst.Arg)
+        and node.keyword is not None
+        and node.keyword.value == "device"
+        and made.module.code(node.value) == named
+        for node in nodes(made.node)
+    )
+
+
+_TEST_FILE = re.compile(r"(?:^test_.*|_test|unittests?)\.(?:py|ipynb)$")
+"""Names of files with tests; a `test.py` may well evaluate a model."""
+
+
+def _is_of_test(module: Module, around: list[cst.CSTNode]) -> bool:
+    """Whether a line is in a test; a loss of any weight would make it fail."""
+    functions = (node.name.value for node in around if isinstance(node, cst.FunctionDef))
+    return any(name.startswith("test") for name in functions) and bool(
+        _TEST_FILE.search(PurePath(module.path).name)
+    )
+
+
+def _is_moved_where_used(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether each use of a variable is as an index, or moves it.
 
     A tensor on a GPU takes indices on the CPU. An attribute must be no more than that in its whole class.
     """
-    if event.function.rpartition(".")[2] not in MOVES or not _is_move_to_device(event.call):
-        return False
     of_class = (node for node in reversed(around) if isinstance(node, cst.ClassDef))
     scope = next(of_class, None) if "." in (event.name or "") else _scope(around)
     if scope is None:
@@ -160,7 +213,13 @@ def _is_moved_index(event: Discarded, around: list[cst.CSTNode]) -> bool:
         for path in _paths_of([scope], event.name or "")
         if event.place.node not in path and not isinstance(path[-2], cst.AssignTarget)
     ]
-    return bool(used) and all(isinstance(path[-2], cst.Index) for path in used)
+    return bool(used) and all(isinstance(path[-2], cst.Index) or _is_moved_there(path) for path in used)
+
+
+def _is_moved_there(path: list[cst.CSTNode]) -> bool:
+    """Whether a mention is the receiver of a move: `self.tokens.to(device)`."""
+    method = path[-2]
+    return isinstance(method, cst.Attribute) and method.value is path[-1] and method.attr.value in MOVES
 
 
 def _is_move_to_device(call: cst.Call) -> bool:

@@ -115,7 +115,7 @@ def _loses_nothing(event: Discarded) -> bool:
         return True
     if before.storage is after.storage and before.layout is not None and before.layout == after.layout:
         return name != "detach" or requires_grad(before) is False
-    return before.dtype is None and name in _CASTS and _written_in_place(event.call) is not None
+    return before.dtype is None and name in _CASTS and written_in_place(event.call) is not None
 
 
 def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix], habit: str = "") -> Diagnostic:
@@ -128,7 +128,7 @@ def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix], habit: str
     called = (
         f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"{_SHORT.get(owner[0], owner[0])}.{owner[2]}()"
     )
-    written = _written_in_place(event.call)
+    written = written_in_place(event.call)
     if written is not None:
         before, code = abbreviate(event.place.module.code(written)), _without_receiver(event)
         return rule.diagnostic(
@@ -142,7 +142,7 @@ def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix], habit: str
     )
 
 
-def _written_in_place(call: cst.Call) -> cst.Call | None:
+def written_in_place(call: cst.Call) -> cst.Call | None:
     """Return the changing part of a chain: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
     node: cst.BaseExpression = call.func
     while isinstance(node, (cst.Call, cst.Attribute)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -25,7 +26,7 @@ from shapefix.checks.support.lost_steps import (
     summed_window,
     unreachable_backward,
 )
-from shapefix.checks.support.rewrites import before_statement
+from shapefix.checks.support.rewrites import before_statement, unsafe_or_advice
 from shapefix.checks.support.schedule_units import WrongUnit, in_batches, in_epochs, moved_in, moved_out
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
@@ -239,38 +240,42 @@ def _scheduled_per_batch(event: SchedulerStepped, context: CheckContext, rule: R
     found = in_epochs(event, context)
     if found is None:
         return
-    code, setting = abbreviate(event.place.code), _setting(event, found, context)
+    setting = _setting(event, found, context)
     problem = f"the schedule is in epochs: {setting}"
     if found.vanishes:
         problem = f"{setting}: the learning rate falls below a millionth"
-    yield rule.diagnostic(
-        event.place.span,
-        f"`{code}` runs for each batch, but {problem}",
-        evidence=[
-            *call_trace(event),
-            *_schedule(event, f"`{found.setting}` counts the calls of `step`"),
-            Evidence(event.place.span, "called once per batch: the schedule is over too early"),
-        ],
-        fixes=moved_out(event, found),
-        habit="scheduler per batch",
+    wrong = _in_wrong_unit(
+        event,
+        found,
+        f"runs for each batch, but {problem}",
+        "once per batch: the schedule is over too early",
+        rule,
     )
+    yield replace(wrong, fixes=tuple(moved_out(event, found)), habit="scheduler per batch")
 
 
 def _scheduled_per_epoch(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     found = in_batches(event, context)
     if found is None:
         return
-    code, setting = abbreviate(event.place.code), _setting(event, found, context)
-    yield rule.diagnostic(
+    problem = f"runs once per epoch, but the schedule is in batches: {_setting(event, found, context)}"
+    wrong = _in_wrong_unit(
+        event, found, problem, "once per epoch: only the start of the schedule is used", rule
+    )
+    yield replace(wrong, fixes=tuple(moved_in(event, found, context)), habit="scheduler per epoch")
+
+
+def _in_wrong_unit(
+    event: SchedulerStepped, found: WrongUnit, problem: str, called: str, rule: Rule
+) -> Diagnostic:
+    return rule.diagnostic(
         event.place.span,
-        f"`{code}` runs once per epoch, but the schedule is in batches: {setting}",
+        f"`{abbreviate(event.place.code)}` {problem}",
         evidence=[
             *call_trace(event),
             *_schedule(event, f"`{found.setting}` counts the calls of `step`"),
-            Evidence(event.place.span, "called once per epoch: only the start of the schedule is used"),
+            Evidence(event.place.span, f"called {called}"),
         ],
-        fixes=moved_in(event, found, context),
-        habit="scheduler per epoch",
     )
 
 
@@ -331,8 +336,6 @@ def _summed(event: OptimizerStepped, context: CheckContext, rule: Rule) -> Itera
         return
     backward, count = found
     number = abbreviate(event.place.module.code(count))
-    edit = _divided(backward, count, event)
-    message = f"average over the batches: `/ {number}`"
     yield rule.diagnostic(
         event.place.span,
         f"`{abbreviate(event.place.code)}` uses the sum of the gradients, not their mean: the loss is not "
@@ -342,11 +345,7 @@ def _summed(event: OptimizerStepped, context: CheckContext, rule: Rule) -> Itera
             Evidence(backward.place.span, "adds the gradients of a mean over one batch"),
             Evidence(event.place.span, f"steps with the sum over {number} batches, not with the mean"),
         ],
-        fixes=[
-            Fix(Applicability.DISPLAY, message, ())
-            if edit is None
-            else Fix(Applicability.UNSAFE, message, (edit,))
-        ],
+        fixes=[unsafe_or_advice(f"average over the batches: `/ {number}`", _divided(backward, count, event))],
         habit="accumulated loss not divided",
     )
 

@@ -192,7 +192,10 @@ def legacy(call: Call) -> Value:
         return contiguous_result(call, [Size.of(0)], Op.CREATION, dtype=dtype)
     array = as_array(data)
     if array is not None:
-        return as_tensor_of(call, array, dtype)
+        made = as_tensor_of(call, array, dtype)
+        # Unlike torch.tensor, it never takes the dtype of the array, an unknown default dtype included.
+        made.dtype = dtype
+        return made
     if isinstance(data, TensorValue):
         # `torch.Tensor(x)` is another tensor with the memory of x, and keeps its dtype; the others reject it.
         return alias_of(data)

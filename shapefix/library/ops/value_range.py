@@ -30,6 +30,8 @@ KEPT = frozenset(
         "to",
         "long",
         "int",
+        "float",
+        "double",
         "cuda",
         "cpu",
         "clone",
@@ -103,11 +105,15 @@ def outside_of(ids: TensorValue, classes: Size, ignored: int | None = None) -> S
     return None
 
 
+def part_of(known: ValueRange | None) -> ValueRange | None:
+    """Range of arbitrary elements of a tensor with a known range."""
+    return None if known is None else replace(known, drawn=True)
+
+
 def chosen(source: TensorValue, made: TensorValue) -> TensorValue:
     """Record the range of arbitrary elements of another tensor, and return their tensor."""
-    known = source.extremes
-    if known is not None and not source.storage.overwritten:
-        made.extremes = replace(known, drawn=True)
+    if source.extremes is not None and not source.storage.overwritten:
+        made.extremes = part_of(source.extremes)
     return made
 
 
@@ -137,12 +143,19 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
     return made
 
 
+def _whole(data: Value | None) -> int | None:
+    """Whole number, `1` or `1.0`; None for anything else."""
+    value = data.value if isinstance(data, Constant) else None
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
 def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
-    """Integers in nested lists; a None for anything else."""
+    """Whole numbers in nested lists; a None for anything else."""
     items = elements(data)
     if items is None or depth > 4 or len(items) > _MOST:
-        is_number = isinstance(data, Constant) and type(data.value) is int
-        yield data.value if isinstance(data, Constant) and is_number else None
+        yield _whole(data)
         return
     for item in items:
         yield from _numbers(item, depth + 1)
@@ -182,10 +195,10 @@ def combined(name: str, one: Value | None, other: Value | None, dtype: str | Non
     left, right = range_of(one), range_of(other)
     if left is None or right is None or isinstance(one, TensorValue) == isinstance(other, TensorValue):
         return None
-    ends = [left.least.value, left.most.value, right.least.value, right.most.value]
-    if None in ends or dtype not in _LIMITS:
+    ends = _ends(left, right)
+    if ends is None or dtype not in _LIMITS:
         return None
-    low, high, first, last = (end for end in ends if end is not None)
+    low, high, first, last = ends
     if name == "floordiv" and first == last and first > 0:
         found = [low // first, high // first]
     elif name in ("add", "sub", "mul"):
@@ -205,9 +218,16 @@ def either(one: Value | None, other: Value | None) -> ValueRange | None:
     left, right = range_of(one), range_of(other)
     if left is None or right is None or isinstance(one, TensorValue) or isinstance(other, TensorValue):
         return None
-    ends = [left.least.value, left.most.value, right.least.value, right.most.value]
-    known = [end for end in ends if end is not None]
-    return ValueRange(Size.of(min(known)), Size.of(max(known)), drawn=True) if len(known) == 4 else None
+    ends = _ends(left, right)
+    return None if ends is None else ValueRange(Size.of(min(ends)), Size.of(max(ends)), drawn=True)
+
+
+def _ends(one: ValueRange, other: ValueRange) -> tuple[int, int, int, int] | None:
+    """The smallest and the largest number of two ranges; None unless all are known."""
+    low, high, first, last = one.least.value, one.most.value, other.least.value, other.most.value
+    if low is None or high is None or first is None or last is None:
+        return None
+    return low, high, first, last
 
 
 def fitting(known: ValueRange | None, dtype: str | None) -> ValueRange | None:

@@ -227,6 +227,8 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
             return type(value.value).__name__ == name or (name == "int" and isinstance(value.value, bool))
         if isinstance(value, Integer) and kind.name.startswith("builtins."):
             return name == "int"
+        if isinstance(value, Number) and kind.name in ("builtins.float", "builtins.list", "builtins.tuple"):
+            return name == "float"
         if isinstance(value, TupleValue) and kind.name in (
             "builtins.tuple",
             "builtins.list",

@@ -16,7 +16,7 @@ from shapefix.interpreter.values import (
     as_size,
     integer,
 )
-from shapefix.library.data.loaders import DATASET
+from shapefix.library.data.torch_datasets import DATASET
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound

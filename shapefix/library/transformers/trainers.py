@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from shapefix.domains.batches import Collated, ColumnsChosen, ModelCalled
 from shapefix.domains.lost_values import note_dataset
-from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.calls import Arguments, Call, call_method, inherited_init
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.dictionaries import certain_keys, is_complete
+from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
@@ -21,8 +22,8 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.data.collators import DEFAULT, WITH_PADDING, collate_by, is_callable
 from shapefix.library.data.datasets.objects import as_dataset
-from shapefix.library.data.loaders import sample
 from shapefix.library.data.samples import gathered
+from shapefix.library.data.torch_datasets import sample
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.transformers.added_tokens import note_rows_missing
@@ -78,6 +79,17 @@ def initialize_trainer(call: Call) -> Value:
         if all(member(trainer.cls, name) is None for name in _OWN_LOADERS):
             _train(call, TRAINER, settings)
     return NONE
+
+
+@inherited_init
+def create_derived_trainer(call: Call) -> None:
+    """Initialize a project's trainer without an `__init__` of its own."""
+    if call.name not in (f"{TRAINER}.__init__", f"{SEQ2SEQ_TRAINER}.__init__"):
+        return
+    initialize_trainer(call)
+    if call.ev.notes_operations:
+        given = tuple(call.arguments.positional), dict(call.arguments.keywords)
+        call.ev.emit(OperationCalled(call.place, call.ev.calls, call.name, call.receiver, *given, NONE))
 
 
 @method(TRAINER, "train")
@@ -184,7 +196,7 @@ def _collate(
         note_rows_missing(call, settings["model"], batch.fields.get("input_ids"), padded)
     model = _model(call, settings)
     loss, single = token_loss(model), _is_single(settings)
-    forward = signature_of(call.ev, model) if is_training and isinstance(model, LibraryObject) else None
+    signature = None if model is None or not is_training else signature_of(call.ev, model)
     event = Collated(
         call.place,
         call.ev.calls,
@@ -195,11 +207,10 @@ def _collate(
         batch,
         loss,
         single,
-        forward=forward,
+        forward=signature if isinstance(model, LibraryObject) else None,
         returned=_returned(call, model, batch) if is_training else None,
     )
     call.ev.emit(event)
-    signature = None if model is None or not is_training else signature_of(call.ev, model)
     if signature is not None and isinstance(batch, DictValue):
         certain = certain_keys(call.ev, batch)
         keywords = {str(key): batch.fields[key] for key in certain}

@@ -23,6 +23,7 @@ from .exceptions import ExceptionRecorder
 from .extra_batches import ExtraBatches
 from .overfitting import same_batch
 from .session import Session
+from .worker_starts import refusal, start_method
 
 _BATCHES_DESCRIBED = 2
 _PASSES, _BATCHES = 5, 256
@@ -43,6 +44,7 @@ class LoaderState:
     described: int = 0
     sampled: bool = False
     trained_batch: Any = None
+    worker_start: str | None = None
 
 
 class Loaders:
@@ -68,12 +70,13 @@ class Loaders:
                 original_init(self, *args, **kwargs)
                 return
             workers = given.arguments.get("num_workers", 0)
+            method = start_method(given.arguments.get("multiprocessing_context")) if workers else None
             if workers:
                 given.arguments["num_workers"] = 0
                 for name in ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context"):
                     given.arguments.pop(name, None)
             original_init(*given.args, **given.kwargs)
-            state = LoaderState(next(loaders._ids), frames.site(sys._getframe(1)))
+            state = LoaderState(next(loaders._ids), frames.site(sys._getframe(1)), worker_start=method)
             loaders._states[self] = state
             loaders.session.sink.write(
                 LoaderLine(
@@ -91,7 +94,12 @@ class Loaders:
         def __iter__(self: Any) -> Any:
             if not loaders.session.watches():
                 return original_iter(self)
-            return LoaderIterator(loaders, self, loaders._state(self), original_iter, sys._getframe(1))
+            state, caller = loaders._state(self), sys._getframe(1)
+            method, state.worker_start = state.worker_start, None
+            refused = refusal(self, method, state.id, caller) if method else None
+            if refused is not None:
+                loaders.session.sink.write(refused)
+            return LoaderIterator(loaders, self, state, original_iter, caller)
 
         DataLoader.__init__ = __init__
         DataLoader.__iter__ = __iter__
@@ -153,6 +161,9 @@ class LoaderIterator:
             if self._empty and frames.calls_next(sys._getframe(1)):
                 session.stop("a training step is done, and the script requests more batches")
             raise StopIteration
+        # Code with a `next` of its own has epochs of its own, too.
+        own = frames.calls_next(sys._getframe(1))
+        session.pass_batches = None if own else _length(self._loader)
         self._extra.done()
         self._state.steps += session.steps - self._counted
         self._counted = session.steps

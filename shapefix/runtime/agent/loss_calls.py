@@ -17,6 +17,7 @@ from .describe import describe_call, integer_range
 from .exceptions import ExceptionRecorder
 from .session import Session
 from .watchers import loss_scores, loss_targets
+from .watchers.padded_rows import PaddedRows
 
 NAMES = (
     "binary_cross_entropy",
@@ -46,10 +47,12 @@ _AT_MOST, _EACH = 32, 2
 def install(session: Session, exceptions: ExceptionRecorder, call_sites: CallSites) -> None:
     """Watch the loss functions from now on."""
     seen: dict[Any, int] = {}
+    padded = PaddedRows(session)
+    padded.install()
     for name in NAMES:
         original = getattr(functional, name, None)
         if original is not None:
-            setattr(functional, name, _watched(original, name, session, exceptions, call_sites, seen))
+            setattr(functional, name, _watched(original, name, session, exceptions, call_sites, seen, padded))
 
 
 def _watched(
@@ -59,6 +62,7 @@ def _watched(
     exceptions: ExceptionRecorder,
     call_sites: CallSites,
     seen: dict[Any, int],
+    padded: PaddedRows,
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def loss(*args: Any, **kwargs: Any) -> Any:
@@ -81,6 +85,7 @@ def _watched(
                     input=describe_call(args, kwargs),
                     targets=None if session.sizes_only else loss_targets.target_facts(name, args, kwargs),
                     scores=loss_scores.score_facts(name, args, kwargs, with_values=not session.sizes_only),
+                    padding=padded.among(name, args, kwargs),
                 )
             )
         session.loss_rows = _samples(args, kwargs)

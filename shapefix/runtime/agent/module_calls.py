@@ -29,7 +29,9 @@ from .repeated_calls import RepeatedCalls
 from .row_trials import RowTrials
 from .session import Session
 from .watchers import signatures
+from .watchers.distribution_samples import DistributionSamples
 from .watchers.not_finite import ModuleSums
+from .watchers.replicas import Replicas
 
 _AT_MOST = 3000
 
@@ -58,6 +60,8 @@ class ModuleCalls:
         self.roots: list[Any] = []
         self.trials = RowTrials(session, constructions)
         self.overfitting = Overfitting(session)
+        self.replicas = Replicas(session)
+        self.samples = DistributionSamples(session)
         session.before_end = self.overfitting.report
         self.sums = ModuleSums()
 
@@ -110,6 +114,7 @@ class ModuleCalls:
         if training:
             self._session.on_phase("forward")
             self.overfitting.called(module, args, kwargs)
+            self.replicas.called(module, caller)
         call_site = self._call_sites.enter(caller)
         start, collectives = time.perf_counter(), self._session.collectives
         try:

@@ -93,6 +93,7 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     from .training import TrainingWatcher
     from .watchers.copies import CopyWatcher
     from .watchers.optimizer_parameters import OptimizerWatcher
+    from .watchers.schedules import Schedules
     from .watchers.views import ViewWatcher
 
     device = device_setup.DeviceOptions(
@@ -111,6 +112,9 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     memory = device_setup.install(session, device, modules.running)
     session.on_phase = MemoryTimeline(session, memory).begin
     modules.install()
+    modules.replicas.install()
+    modules.samples.install()
+    Schedules(session).install()
     Loaders(session, exceptions, call_sites).install()
     loss_calls.install(session, exceptions, call_sites)
     if options.ranks is None:

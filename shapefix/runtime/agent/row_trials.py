@@ -53,7 +53,7 @@ class _Call:
 
 
 class RowTrials:
-    """The trials of one session, made before the first step of an optimizer."""
+    """The trials of one session, made before the first step of an optimizer, or else at the end."""
 
     def __init__(self, session: Session, constructions: ConstructionSites) -> None:
         self._session = session

@@ -53,6 +53,8 @@ class Session:
     of the running one, extra_batches their number. extra_places are those
     of their loaders. own_seconds is the time of the probe's own trials. overfits says that all steps get the
     first batch.
+    pass_batches is the number of batches of the last pass over a loader, trained_batches that of a pass
+    with a training step; None if not known.
     batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
@@ -67,6 +69,8 @@ class Session:
     model_calls: int = 0
     collectives: int = 0
     active_passes: int = 0
+    pass_batches: int | None = None
+    trained_batches: int | None = None
     evaluated: bool = False
     takes_extra_batches: bool = False
     overfits: bool = False

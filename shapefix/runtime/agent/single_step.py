@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils import rnn
 
 from ..protocol import Line
 from . import loss_calls
@@ -180,6 +181,7 @@ def _same_functions() -> Iterator[None]:
     ]
     saved += [(nn.Module, "__call__", nn.Module.__dict__["__call__"])]
     saved += [(torch.autograd, "backward", torch.autograd.backward)]
+    saved += [(rnn, "pad_sequence", rnn.pad_sequence)]
     try:
         yield
     finally:

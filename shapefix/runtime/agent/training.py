@@ -57,6 +57,14 @@ class TrainingWatcher:
         """Watch from now on."""
         self._arithmetic.install()
         self.watch_backward()
+        before_end = self._session.before_end
+
+        def at_end() -> None:
+            before_end()
+            if self._session.backward_calls and not self._steps:
+                self._modules.trials.run([], self._graphs)
+
+        self._session.before_end = at_end
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
 
@@ -94,6 +102,7 @@ class TrainingWatcher:
         session = self._session
         session.backward_calls += 1
         self._graphs.add(loss)
+        self._modules.replicas.backward(self._graphs)
         if session.backward_calls > _MOST_BACKWARDS and not session.steps:
             session.stop(f"{_MOST_BACKWARDS} backward calls without an optimizer step")
         if session.backward_calls > max(_WRITTEN, 2 * session.wanted_steps) or not isinstance(
@@ -154,6 +163,8 @@ class TrainingWatcher:
         if self._steps.get(id(optimizer), 0) == 0 and _has_closure(args, kwargs):
             self._write_gradients(optimizer)  # the closure computed the gradients
         session.steps += 1
+        if session.active_passes:
+            session.trained_batches = session.pass_batches
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
         if session.steps <= max(_WRITTEN, session.wanted_steps):
             session.sink.write(
@@ -185,15 +196,14 @@ class TrainingWatcher:
                     )
                 )
 
-        self._modules.trials.run(
-            [
-                each
-                for group in optimizer.param_groups
-                for each in group["params"]
-                if each.grad is None and each.requires_grad
-            ],
-            self._graphs,
-        )
+        missing = [
+            each
+            for group in optimizer.param_groups
+            for each in group["params"]
+            if each.grad is None and each.requires_grad
+        ]
+        self._modules.samples.report(missing, self._modules.roots, self._graphs)
+        self._modules.trials.run(missing, self._graphs)
 
     def _gradients(self, optimizer: Any) -> GradientsLine:
         """The parameters of an optimizer with and without a gradient at its first step."""

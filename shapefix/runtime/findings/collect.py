@@ -63,7 +63,8 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
             key = (found.code, found.span, failure.type)
             if key not in known:
                 known[key] = replace(found, fixes=constructor_fixes(failure, read))
-    silent = list(silent_faults(observed))
+    raised = {(each.code, each.span) for each in known.values()}
+    silent = [each for each in silent_faults(observed) if (each.code, each.span) not in raised]
     known |= {
         (each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO
     }

@@ -141,19 +141,49 @@ _on_operands(r"element 0 of tensors does not require grad", "SF904")
 _on_operands(r"optimizer got an empty parameter list|can't optimize a non-leaf Tensor", "SF607")
 _on_operands(r"optimizer can only optimize Tensors", "SF607")
 _on_operands(r"returned an incorrect number of gradients", "SF906")
+
+
+@_on(r"Input type \(torch\.\S+\) and weight type \(torch\.\S+\) should be the same")
+def _tensor_types(failure: RaisedException, observed: Observations) -> Explanation | None:
+    given = re.findall(r"type \((torch\.\S+?)\)", failure.message)
+    on_gpu = {each.startswith("torch.cuda.") for each in given}
+    code = "SF602" if len(on_gpu) > 1 else "SF512"
+    return Explanation(code, exception_text(failure), failure.stack[0], measurements(failure))
+
+
+_on_operands(r"Legacy autograd function with non-static forward", "SF907")
+_on_operands(r"all elements of target should be between 0 and 1", "SF522")
+_on_operands(r"weight tensor should be defined either for all", "SF520")
+_on_operands(r"Expected to have finished reduction in the prior iteration", "SF612")
+_on_operands(r"Error\(s\) in loading state_dict for", "SF610")
+_on_operands(r"Weights only load failed", "SF611")
+_on_operands(r"The model did not return a loss from the inputs", "SF411")
+_on_operands(r"Cannot handle batch sizes > 1 if no padding token is defined", "SF308")
+_on_operands(r"No columns in the dataset match the model's forward method signature", "SF404")
+_on_operands(r"unexpected keyword argument 'num_items_in_batch'", "SF409")
+_on_operands(
+    r"load_best_model_at_end requires|you didn't pass an `eval_dataset`|not found in the evaluation metrics",
+    "SF408",
+)
+_on_operands(r"compute_metrics\w*\(\) (missing \d+ required positional|takes \d+ positional)", "SF408")
+_on_operands(r"default_collate: batch must contain tensors", "SF410")
 _on_operands(r"Can't call numpy\(\) on Tensor that requires grad", "SF905")
 
 
-@_on(r"input batch_size|[Tt]arget size|target expected|Expected target size|out of bounds|1D target")
+@_on(
+    r"size mismatch \(got input|input batch_size|[Tt]arget size|target expected|Expected target size|"
+    r"out of bounds|1D target"
+)
 def _loss(failure: RaisedException, observed: Observations) -> Explanation | None:
     if failure.origin != "loss" and _module_of(failure, "CrossEntropy", "BCE", "NLL", "CTC") is None:
         return None
     call = failure.details.get("given")
     text = f"{exception_text(failure)}; given {call_text(call)}" if call else exception_text(failure)
     numbers = next((each for each in failure.details.get("integer_ranges", ()) if each), None)
-    if numbers and "out of bounds" in failure.message:
+    is_id = "out of bounds" in failure.message
+    if numbers and is_id:
         text += f", targets from {numbers[0]} to {numbers[1]}"
-    return Explanation("SF508", text, failure.stack[0], measurements(failure))
+    return Explanation("SF517" if is_id else "SF508", text, failure.stack[0], measurements(failure))
 
 
 @_on(r"must match the size of tensor b|Attempting to broadcast a dimension of length")
@@ -164,7 +194,7 @@ def _elementwise(failure: RaisedException, observed: Observations) -> Explanatio
 
 @_on(
     r"expected scalar type|following scalar types|expected target dtype|[Ff]ound dtype|"
-    r"must have the same dtype|result type .* can't be cast|not implemented for '"
+    r"must have the same dtype|Input type \((?!torch\.)|result type .* can't be cast|not implemented for '"
 )
 def _dtype(failure: RaisedException, observed: Observations) -> Explanation | None:
     if failure.origin not in ("loss", "module", "backward"):

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, get_args, get_type_hints
 
-from .data import BatchLine, Collator, ExtraBatchDoneLine, ExtraBatchLine, LoaderLine, SampledRowsLine
+from .data import (
+    BatchLine,
+    Collator,
+    ExtraBatchDoneLine,
+    ExtraBatchLine,
+    LoaderLine,
+    SampledRowsLine,
+    WorkersRefusedLine,
+)
 from .exceptions import (
     ExceptionCause,
     ExceptionDetails,
@@ -64,6 +72,10 @@ from .training import (
     OptimizerStepLine,
     OrphanedParameters,
     OverfitLine,
+    PaddedTargets,
+    ReplicaBypassedLine,
+    SampleCutLine,
+    ScheduleUnitLine,
     ScoreFacts,
     TargetFacts,
     TrainerCreatedLine,
@@ -120,11 +132,15 @@ __all__ = [
     "OrphanedParameters",
     "OuterBroadcastLine",
     "OverfitLine",
+    "PaddedTargets",
     "PeakMemory",
     "ProcessesRequestedLine",
+    "ReplicaBypassedLine",
     "RowTrialLine",
+    "SampleCutLine",
     "SampledRowsLine",
     "SavedTensorWrittenLine",
+    "ScheduleUnitLine",
     "ScoreFacts",
     "ScriptLine",
     "SignatureUse",
@@ -141,6 +157,7 @@ __all__ = [
     "UnregisteredParametersLine",
     "UploadSkippedLine",
     "UserPlace",
+    "WorkersRefusedLine",
     "WriteProtectionLine",
     "WriteRefusedLine",
     "kind_of",
@@ -154,18 +171,22 @@ Line = (
     | SkippedMagicLine
     | FileWrittenLine
     | WriteRefusedLine
+    | WorkersRefusedLine
     | WriteProtectionLine
     | UploadSkippedLine
     | TrainerCreatedLine
     | ProcessesRequestedLine
     | LoaderLine
     | BatchLine
+    | SampleCutLine
     | SampledRowsLine
+    | ScheduleUnitLine
     | ExtraBatchLine
     | ExtraBatchDoneLine
     | ModuleEnterLine
     | ModuleExitLine
     | ForwardSignatureLine
+    | ReplicaBypassedLine
     | RowTrialLine
     | LossCallLine
     | BackwardLine

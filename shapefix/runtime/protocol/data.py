@@ -29,6 +29,22 @@ class LoaderLine(TypedDict):
     collate: Collator
 
 
+class WorkersRefusedLine(TypedDict):
+    """The workers of a loader would not start in new interpreters.
+
+    method is how they start; part is the argument of the loader that cannot be pickled, None if the workers
+    would run the script again.
+    """
+
+    kind: Literal["workers_refused"]
+    loader: int
+    method: str
+    part: str | None
+    requested_at: UserPlace | None
+    type: str
+    message: str
+
+
 class BatchLine(TypedDict):
     """One of the first batches of a loader; number counts from 1."""
 

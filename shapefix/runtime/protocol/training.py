@@ -26,6 +26,15 @@ class TargetFacts(TypedDict):
     reduction: str | None
 
 
+class PaddedTargets(TypedDict):
+    """The padding of `pad_sequence` among the targets of a loss without its `ignore_index`."""
+
+    count: int
+    total: int
+    value: float
+    made_at: UserPlace | None
+
+
 class ScoreFacts(TypedDict):
     """The scores of a loss: their activation, if known, and its dimension.
 
@@ -50,6 +59,7 @@ class LossCallLine(TypedDict):
     input: CallArguments
     targets: TargetFacts | None
     scores: ScoreFacts | None
+    padding: PaddedTargets | None
 
 
 class BackwardLine(TypedDict):
@@ -171,6 +181,40 @@ class OptimizerStepLine(TypedDict):
     number: int
     optimizer: str
     extra: bool
+
+
+class ReplicaBypassedLine(TypedDict):
+    """A training step called a module in DistributedDataParallel, and not its wrapper."""
+
+    kind: Literal["replica_bypassed"]
+    model: str
+    called_at: UserPlace | None
+    created_at: UserPlace | None
+
+
+class ScheduleUnitLine(TypedDict):
+    """A schedule in epochs steps once per batch, or the other way round; unit is that of its setting.
+
+    batches are those of an epoch.
+    """
+
+    kind: Literal["schedule_unit"]
+    scheduler: str
+    setting: str
+    value: float
+    unit: Literal["epochs", "batches"]
+    batches: int
+    called_at: UserPlace | None
+
+
+class SampleCutLine(TypedDict):
+    """A `sample()` of a distribution between the loss and parameters without a gradient."""
+
+    kind: Literal["sample_cut"]
+    distribution: str
+    called_at: UserPlace | None
+    parameters: list[str]
+    count: int
 
 
 class OverfitLine(TypedDict):

@@ -35,6 +35,8 @@ from shapefix.library.data.datasets.objects import (
 from shapefix.library.signatures import BoundArguments, arguments_under
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import PerItemSize
 
 RETURNED = "returned with different lengths"
 
@@ -236,13 +238,19 @@ def _transformed(call: Call, dataset: LibraryObject) -> tuple[Format, DictValue]
     return Format(CUSTOM), DictValue(fields, closed, absent=any_rows().absent, written=returned.written)
 
 
+def _of_one_call(size: Size) -> Size:
+    """Size of the rows of one call of a transform: a loader reads a whole batch at once (`__getitems__`)."""
+    varying = [each for each in size.symbols if isinstance(each, PerItemSize) and each.axis is None]
+    return substitute(size, {each: Size.symbol(each.name) for each in varying}) if varying else size
+
+
 def _first(column: Value, lengths: Lengths) -> Value:
     """First of the cells of a column, unchanged: nothing is written to Arrow."""
     if isinstance(column, TensorValue):
         if column.layout is None or not column.layout.rank:
             return Unknown()
-        sizes = column.layout.sizes[1:]
-        return TensorValue(contiguous(sizes), dtype=column.dtype, row=tensor_row(column))
+        sizes = map(_of_one_call, column.layout.sizes[1:])
+        return TensorValue(contiguous(list(sizes)), dtype=column.dtype, row=tensor_row(column))
     if isinstance(column, (ListValue, TupleValue)):
         items = elements(column)
         if items is not None:

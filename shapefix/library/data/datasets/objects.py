@@ -129,9 +129,14 @@ def as_dataset(value: Value | None) -> LibraryObject | None:
     return value if isinstance(value, LibraryObject) and value.kind in (DATASET, ITERABLE) else None
 
 
+def any_dataset(place: Place | None = None) -> LibraryObject:
+    """Create a dataset of any rows and columns."""
+    return make(DATASET, place, any_rows(), names=LOADED)
+
+
 def one_or_splits(place: Place | None = None) -> LibraryObject:
     """Create a dataset of any rows, or a dictionary of such splits."""
-    dataset = make(DATASET, place, any_rows(), names=LOADED)
+    dataset = any_dataset(place)
     dataset.fields[OR_SPLITS] = TRUE
     return dataset
 

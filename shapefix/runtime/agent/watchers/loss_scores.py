@@ -42,9 +42,20 @@ def score_facts(name: str, args: Any, kwargs: Any, with_values: bool) -> ScoreFa
         if by_class and with_values and 0 < scores.numel() <= _MOST:
             with torch.no_grad():
                 _values(facts, scores.detach().float())
+        elif name == "kl_div" and activation is None and with_values and 0 < scores.numel() <= _MOST:
+            with torch.no_grad():
+                facts["total"] = _least_total(scores.detach().float())
         return facts
     except Exception:  # other versions of torch expose less of their graph
         return None
+
+
+def _least_total(scores: torch.Tensor) -> float | None:
+    """The least sum of exponentials along any dimension, as a logarithm: 0 for log-probabilities."""
+    if scores.dim() == 0 or not bool(torch.isfinite(scores).all()):
+        return None
+    totals = [float(scores.logsumexp(dim).min()) for dim in range(scores.dim()) if scores.shape[dim] > 1]
+    return min(totals, default=None)
 
 
 def _activation(scores: torch.Tensor) -> tuple[str | None, int | None]:

@@ -3,6 +3,7 @@
 from shapefix.runtime.findings.silent import (
     batch_keys,
     copies,
+    distribution_samples,
     gradients,
     loss_scores,
     loss_targets,
@@ -10,13 +11,17 @@ from shapefix.runtime.findings.silent import (
     operands,
     overfit,
     parameters,
+    replicas,
     row_trials,
+    schedules,
     views,
+    worker_starts,
 )
 from shapefix.runtime.findings.silent.registry import PROBE, silent_faults
 
 MODULES = (
     copies,
+    distribution_samples,
     gradients,
     batch_keys,
     not_finite,
@@ -25,8 +30,11 @@ MODULES = (
     loss_targets,
     loss_scores,
     overfit,
+    replicas,
     row_trials,
+    schedules,
     views,
+    worker_starts,
 )
 
 __all__ = ["PROBE", "silent_faults"]

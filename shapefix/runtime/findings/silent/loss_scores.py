@@ -68,6 +68,11 @@ def _unnormalized(line: LossCallLine, scores: ScoreFacts) -> tuple[str, str] | N
             "unnormalized-scores",
             "`kl_div` gets probabilities of a softmax, but expects log-probabilities",
         )
+    if name == "kl_div" and activation is None and (scores["total"] or 0) > _MORE_THAN_ONE:
+        return (
+            "unnormalized-scores",
+            "`kl_div` gets scores without a log_softmax, but expects log-probabilities: it can fall below 0",
+        )
     if name != "nll_loss" or scores["total"] is None or scores["total"] <= _MORE_THAN_ONE:
         return None
     if activation in (None, "softmax", "sigmoid"):

@@ -33,6 +33,25 @@ def _losses(observed: Observations) -> Iterator[RuntimeFinding]:
                 yield RuntimeFinding(name, message, at, (Evidence(at, gets + pairs),))
 
 
+@silent_fault
+def _padding(observed: Observations) -> Iterator[RuntimeFinding]:
+    for line in observed.of(LossCallLine):
+        padding, at = line["padding"], span(line["called_at"])
+        if padding is None or at is None:
+            continue
+        value, made = f"{padding['value']:g}", span(padding["made_at"])
+        message = (
+            f"{padding['count']} of {padding['total']} targets of `{line['name']}` are padding; "
+            f"it has no `ignore_index={value}`, so the loss includes them"
+        )
+        padded = (
+            () if made is None else (Evidence(made, f"rows of different lengths are padded with {value}"),)
+        )
+        yield RuntimeFinding(
+            "padding-in-loss", message, at, (*padded, Evidence(at, "padding counts as a class"))
+        )
+
+
 def operands(line: LossCallLine) -> tuple[DescribedValue, DescribedValue] | None:
     """The prediction and the target of a loss, if both are tensors."""
     args, kwargs = line["input"]["args"], line["input"]["kwargs"]

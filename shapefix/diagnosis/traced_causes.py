@@ -1,0 +1,158 @@
+"""Causes without a rule: from the values of the failing line, and from the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shapefix.diagnosis.called_definitions import CalledDefinition, called_definition
+from shapefix.diagnosis.causes import Confidence, ErrorCause
+from shapefix.diagnosis.definitions import definitions
+from shapefix.diagnosis.error_reports import ErrorReport
+from shapefix.diagnosis.explanations import MessageExplanation
+from shapefix.diagnosis.failing_layer import FailingLayer
+from shapefix.diagnosis.failing_runs import FailingRun
+from shapefix.diagnosis.number_origins import number_origins
+from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
+from shapefix.diagnosis.value_origins import value_origins
+from shapefix.diagnosis.whole_texts import whole_text
+from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
+from shapefix.sources.text import Unreadable
+
+_ABOUT_SIZES = frozenset(
+    {"matrix-product", "batch-product", "broadcast-sizes", "conv-channels", "conv-rank", "einsum-sizes"}
+    | {"expanded-size", "index-bounds", "joined-sizes", "kernel-size", "loss-batch-size", "loss-target-size"}
+    | {"missing-dimension", "norm-channels", "norm-rank", "normalized-shape", "pooled-away", "stacked-sizes"}
+    | {"recurrent-hidden", "recurrent-input", "spatial-targets", "targets-with-column", "too-many-indices"}
+    | {"view-elements", "view-strides", "embedding-range", "target-out-of-bounds", "not-enough-values"}
+    | {"too-many-values", "unequal-lists", "ragged-rows", "array-of-ragged-rows", "scalar-of-many"}
+)
+"""The error pages whose numbers are sizes of tensors."""
+
+
+def traced_cause(
+    report: ErrorReport,
+    explanation: MessageExplanation | None,
+    frames: Sequence[ProjectFrame],
+    run: FailingRun | None,
+    layer: FailingLayer | None,
+    folder: str,
+) -> ErrorCause | None:
+    """Return the cause of an error by its own stack; None if nothing in the project explains it."""
+    if explanation is None or not frames or frames[-1].is_missing or frames[-1].is_changed:
+        return None
+    called = called_definition(explanation, frames, folder)
+    if called is not None:
+        return _of_call(report, explanation, frames, called)
+    if layer is not None:
+        return _of_layer(explanation, frames, layer)
+    is_of_sizes = run is not None and explanation.name in _ABOUT_SIZES
+    origins = number_origins(run, report.message) if run is not None and is_of_sizes else ()
+    of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
+    if of_values:
+        return _of_values(explanation, frames, of_values)
+    assigned = definitions(explanation, frames)
+    if assigned:
+        evidence = [_stated(each.path, each.row, f"`{each.name}` is set here") for each in assigned]
+        found = _diagnostic(explanation, explanation.what, frames, evidence)
+        return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
+    is_rejected = run is not None and bool(run.rejected)
+    if not is_rejected and not (origins and run is not None and run.has_unknown):
+        return None
+    message = explanation.what
+    return ErrorCause(
+        _diagnostic(explanation, message, frames, origins),
+        Confidence.ONLY if is_rejected else Confidence.LIKELY,
+        is_at_failing_line=True,
+    )
+
+
+def _of_values(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], origins: Sequence[Evidence]
+) -> ErrorCause:
+    """Return the failing line, with the origins of its values."""
+    confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
+    found = _diagnostic(explanation, explanation.what, frames, origins)
+    return ErrorCause(found, confidence, is_at_failing_line=True)
+
+
+def _of_call(
+    report: ErrorReport,
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    called: CalledDefinition,
+) -> ErrorCause:
+    """Return a call with wrong arguments; if a library makes the call, the function itself."""
+    evidence = Evidence(
+        called.span, f"`{called.name}({called.signature})` is defined here", Role.CAUSE, "defined here"
+    )
+    last = report.frames[-1] if report.frames else None
+    is_own_call = last is not None and not is_installed(last.path)
+    found = _diagnostic(explanation, explanation.what, frames, (evidence,))
+    if not is_own_call:
+        caller = Evidence(frames[-1].span, "a library calls it from here", Role.CALL)
+        found = Diagnostic(
+            TRACED_ERROR,
+            explanation.name,
+            Severity.ERROR,
+            explanation.what,
+            called.span,
+            (caller, Evidence(called.span, "defined here", Role.FAILURE, "defined here")),
+        )
+    return ErrorCause(found, Confidence.ONLY, is_own_call)
+
+
+def _of_layer(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], layer: FailingLayer
+) -> ErrorCause:
+    """Return the layer on the failing line, with the places of both numbers."""
+    made = _row(layer.path, layer.row)
+    evidence = [Evidence(made, f"created here, takes {layer.wanted}", Role.CAUSE, f"takes {layer.wanted}")]
+    if layer.setting is not None:
+        setting = layer.setting
+        evidence.append(_stated(setting.path, setting.row, f"{layer.wanted} is set here"))
+    if layer.load is not None:
+        load = layer.load
+        evidence.append(_stated(load.path, load.row, f"the data with {layer.arrived} is loaded here"))
+    message = f"`{layer.name}` takes {layer.wanted}, and {layer.arrived} arrived"
+    return ErrorCause(
+        _diagnostic(explanation, message, frames, evidence), Confidence.ONLY, is_at_failing_line=True
+    )
+
+
+def _diagnostic(
+    explanation: MessageExplanation,
+    message: str,
+    frames: Sequence[ProjectFrame],
+    evidence: Sequence[Evidence],
+) -> Diagnostic:
+    span = _without_indentation(frames[-1].span)
+    calls = (
+        Evidence(frame.span, "called here", Role.CALL, " ".join(frame.frame.text.split()))
+        for frame in frames[:-1]
+        if not frame.is_missing
+    )
+    failure = Evidence(span, "this line failed", Role.FAILURE)
+    return Diagnostic(
+        TRACED_ERROR, explanation.name, Severity.ERROR, message, span, (*calls, *evidence, failure)
+    )
+
+
+def _without_indentation(span: Span) -> Span:
+    try:
+        whole = whole_text(span.path)
+    except Unreadable:
+        return span
+    rows = whole.text.split("\n")[whole.rows_before + span.row - 1 : whole.rows_before + span.end_row]
+    if not rows:
+        return span
+    start = len(rows[0]) - len(rows[0].lstrip())
+    return replace(span, column=start + 1, end_column=len(rows[-1].rstrip()) + 1)
+
+
+def _stated(path: str, row: int, text: str) -> Evidence:
+    return Evidence(_row(path, row), text, Role.CAUSE, text)
+
+
+def _row(path: str, row: int) -> Span:
+    return Span(path, row, 1, row, 10_000)

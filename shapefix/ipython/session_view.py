@@ -1,0 +1,83 @@
+"""Reports with the cells of a session, for terminals and notebooks."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from shapefix.diagnostics import cell_of
+from shapefix.report.view import View
+
+_WIDTH = 100
+_ESCAPE = re.compile(r"\x1b\[([\d;]*)m")
+_BLOCK = (
+    "white-space: pre-wrap; margin: 0; padding: 0 var(--jp-code-padding, 5px);"
+    " font-size: var(--jp-code-font-size, 13px); line-height: var(--jp-code-line-height, 1.3)"
+)
+_STYLES = {
+    1: "font-weight: bold",
+    31: "color: var(--jp-error-color1, #c62828)",
+    32: "color: var(--jp-success-color0, #2e7d32)",
+    33: "color: var(--jp-warn-color0, #b26a00)",
+    34: "color: var(--jp-info-color0, #1565c0)",
+    36: "color: var(--jp-info-color0, #00838f)",
+    90: "opacity: 0.6",
+}
+"""Styles in a notebook for the codes of colors in a terminal; the themes of JupyterLab set the variables."""
+
+
+@dataclass(frozen=True)
+class SessionView(View):
+    """The settings of a report about a session; its cells are named `In [3]`."""
+
+    notebook: str = ""
+
+    def relative(self, path: str) -> str:
+        """Return the path for display, `In [3]` for a cell of the session."""
+        cell = cell_of(path)
+        if cell is not None and self.absolute(cell[0]) == self.notebook:
+            return f"In [{cell[1]}]"
+        return super().relative(path)
+
+
+def is_notebook_front_end(shell: Any) -> bool:
+    """Check for a shell of a kernel, as Jupyter starts it."""
+    return getattr(shell, "kernel", None) is not None
+
+
+def width_of(shell: Any) -> int:
+    """Return the columns of a report."""
+    if is_notebook_front_end(shell):
+        return _WIDTH
+    import shutil
+
+    return max(shutil.get_terminal_size().columns, 40)
+
+
+def show(shell: Any, text: str) -> None:
+    """Display a report with the colors of a terminal: as HTML in a notebook, else as text."""
+    if not is_notebook_front_end(shell):
+        print(text, end="")
+        return
+    bundle = {"text/plain": _ESCAPE.sub("", text).rstrip("\n"), "text/html": as_html(text)}
+    shell.display_pub.publish(data=bundle)
+
+
+def as_html(text: str) -> str:
+    """Return a text with the colors of a terminal as HTML."""
+    pieces = [f'<pre style="{_BLOCK}">']
+    done, is_open = 0, False
+    for found in _ESCAPE.finditer(text):
+        pieces.append(html.escape(text[done : found.start()]))
+        done = found.end()
+        if is_open:
+            pieces.append("</span>")
+        codes = [int(code) for code in found[1].split(";") if code]
+        style = "; ".join(_STYLES[code] for code in codes if code in _STYLES)
+        is_open = bool(style)
+        if is_open:
+            pieces.append(f'<span style="{style}">')
+    pieces.append(html.escape(text[done:].rstrip("\n")))
+    return "".join([*pieces, "</span>" if is_open else "", "</pre>"])

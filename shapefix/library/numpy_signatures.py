@@ -1,0 +1,68 @@
+"""Parameters of functions and methods of numpy, by qualified name."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.library.signatures import BoundArguments, fitted
+
+DRAWN = {
+    "random": "size=None",
+    "random_sample": "size=None",
+    "standard_normal": "size=None",
+    "uniform": "low=0.0, high=1.0, size=None",
+    "normal": "loc=0.0, scale=1.0, size=None",
+    "randint": "low, high=None, size=None, dtype=None",
+    "exponential": "scale=1.0, size=None",
+    "beta": "a, b, size=None",
+    "poisson": "lam=1.0, size=None",
+}
+SIGNATURES = {
+    **{f"numpy.random.{name}": text for name, text in DRAWN.items()},
+    **{f"numpy.random.RandomState.{name}": text for name, text in DRAWN.items()},
+    "numpy.random.rand": "*args",
+    "numpy.random.randn": "*args",
+    "numpy.random.RandomState.rand": "*args",
+    "numpy.random.RandomState.randn": "*args",
+    "numpy.random.RandomState.choice": "a, size=None, replace=True, p=None",
+    "numpy.random.RandomState.permutation": "x",
+    "numpy.random.Generator.random": "size=None, dtype=None, out=None",
+    "numpy.random.Generator.standard_normal": "size=None, dtype=None, out=None",
+    "numpy.random.Generator.normal": "loc=0.0, scale=1.0, size=None",
+    "numpy.random.Generator.uniform": "low=0.0, high=1.0, size=None",
+    "numpy.random.Generator.integers": "low, high=None, size=None, dtype=None, endpoint=False",
+    "numpy.ndarray.sum": "axis=None, dtype=None, out=None, keepdims=False",
+    "numpy.ndarray.std": "axis=None, dtype=None, out=None, ddof=0, keepdims=False",
+    "numpy.ndarray.var": "axis=None, dtype=None, out=None, ddof=0, keepdims=False",
+    "numpy.ndarray.max": "axis=None, out=None, keepdims=False",
+    "numpy.ndarray.min": "axis=None, out=None, keepdims=False",
+    "numpy.ndarray.mean": "axis=None, dtype=None, out=None, keepdims=False",
+    "numpy.zeros": "shape, dtype=None, order='C'",
+    "numpy.ones": "shape, dtype=None, order='C'",
+    "numpy.empty": "shape, dtype=None, order='C'",
+    "numpy.full": "shape, fill_value, dtype=None, order='C'",
+    "numpy.arange": "stop, *, dtype=None | start, stop, step=1, dtype=None",
+    "numpy.linspace": "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0",
+    "numpy.array": "object, dtype=None, *, copy=True, order='K', subok=False, ndmin=0",
+    "numpy.asarray": "a, dtype=None, order=None, *, copy=None",
+    "numpy.stack": "arrays, axis=0, out=None, *, dtype=None",
+    "numpy.vstack": "tup, *, dtype=None",
+    "numpy.hstack": "tup, *, dtype=None",
+    "numpy.column_stack": "tup",
+    "numpy.concatenate": "arrays, /, axis=0, out=None, *, dtype=None",
+    "numpy.eye": "N, M=None, k=0, dtype=None",
+    "numpy.identity": "n, dtype=None",
+    "numpy.bincount": "x, /, weights=None, minlength=0",
+    "numpy.random.choice": "a, size=None, replace=True, p=None",
+    "numpy.random.permutation": "x",
+    "numpy.random.Generator.choice": "a, size=None, replace=True, p=None, axis=0, shuffle=True",
+    "numpy.random.Generator.permutation": "x, axis=0",
+    "numpy.ndarray.astype": "dtype, order='K', casting='unsafe', subok=True, copy=True",
+    "numpy.ndarray.copy": "order='C'",
+    "numpy.ndarray.reshape": "*shape, order='C', copy=None",
+}
+"""Parameters of numpy's functions and methods that are read here."""
+
+
+def arguments_of_numpy(call: Call) -> BoundArguments:
+    """Arguments of a function of numpy by parameter name."""
+    return fitted(tuple(SIGNATURES[call.name].split(" | ")), call.arguments)

@@ -1,0 +1,283 @@
+"""Causes of errors without a rule: the places that gave the sizes and values of the failing line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from raised import traceback_of
+
+from shapefix.diagnosis.causes import Confidence
+from shapefix.diagnosis.diagnose import Diagnosis, diagnose_log
+from shapefix.engine.settings import CheckOptions
+
+OPTIONS = CheckOptions(isolated=True, use_cache=False)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A script; the evidence of the first cause has the lines with `# cause`, and none with `# innocent`."""
+
+    name: str
+    code: str
+    confidence: Confidence
+    text: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+SCRIPTS = [
+    Traced("residual", "SF510", Confidence.PROVED, """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 8)  # cause
+        self.second = nn.Linear(8, 9)  # cause
+        self.other = nn.Linear(8, 9)  # innocent
+
+    def forward(self, x):
+        x = self.first(x)
+        return x + self.second(x)
+
+Net()(torch.zeros(2, 4))
+"""),
+    Traced("literal of a caller", "SF506", Confidence.PROVED, """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, 4, 1)  # cause
+
+    def forward(self, x):
+        return self.conv(x)
+
+net = Net(11)  # cause
+net(torch.zeros(2, 10, 3, 3))
+"""),
+    Traced("chunk of a layer", "SF507", Confidence.PROVED, """\
+import torch
+from torch import nn
+
+qkv = nn.Linear(6, 12)  # cause
+q, k, v = qkv(torch.zeros(4, 5, 6)).chunk(3, dim=-1)
+q.view(4, 5, 2, 3)
+"""),
+    Traced("missing argument", "traced-error", Confidence.ONLY, """\
+import torch
+
+def build(width, depth=1):  # cause
+    return torch.nn.Linear(width, depth)
+
+def main():
+    return build()  # cause
+
+main()
+"""),
+    Traced("function called by a library", "traced-error", Confidence.ONLY, """\
+from torch.utils.data import DataLoader
+
+def collate(rows, pad_id):  # cause
+    return rows
+
+for batch in DataLoader([1, 2, 3], collate_fn=collate):
+    pass
+"""),
+    Traced("table of ids", "traced-error", Confidence.LIKELY, """\
+import json
+import torch
+from torch import nn
+
+words = json.loads('{"the": 0, "cat": 1}')
+embedding = nn.Embedding(len(words), 4)  # cause
+words.setdefault("sat", len(words))
+ids = torch.tensor([words[each] for each in "the cat sat".split()])  # cause
+embedding(ids)
+"""),
+    Traced("samples of several sizes", "traced-error", Confidence.ONLY, """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+TEXTS = ["the cat sat", "a dog"]
+
+class Texts(Dataset):
+    def __len__(self):
+        return len(TEXTS)  # innocent
+
+    def __getitem__(self, index):
+        ids = [hash(word) % 7 for word in TEXTS[index].split()]
+        return torch.tensor(ids)  # cause
+
+data = Texts()
+for batch in DataLoader(data, batch_size=2):
+    pass
+"""),
+    Traced("length of a dataset", "traced-error", Confidence.ONLY, """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Windows(Dataset):
+    def __init__(self, series):
+        self.series = series
+
+    def __len__(self):
+        return len(self.series)  # cause
+
+    def __getitem__(self, index):
+        return self.series[index + 2]
+
+for batch in DataLoader(Windows(torch.arange(9))):
+    pass
+"""),
+    Traced("rows of an embedding", "SF505", Confidence.PROVED, """\
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, longest=16):  # cause
+        super().__init__()
+        self.positions = nn.Embedding(longest, 4)
+
+    def forward(self, ids):
+        return self.positions(torch.arange(ids.size(1)))
+
+Encoder()(torch.zeros(2, 24))
+"""),
+    Traced("columns of a dataset", "traced-error", Confidence.ONLY, """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def loader():
+    data = TensorDataset(torch.zeros(8, 3), torch.zeros(8), torch.arange(8))  # cause
+    return DataLoader(data, batch_size=4)
+
+for x, y in loader():
+    print(x.shape)
+"""),
+    Traced("write into a view", "traced-error", Confidence.ONLY, """\
+import torch
+
+x = torch.rand(2, 3, requires_grad=True) * 2
+other = torch.rand(4, 5)
+y = x.exp()
+other.add_(1)  # innocent
+y.detach().add_(1)  # cause
+y.sum().backward()
+"""),
+    Traced("index of a loop", "traced-error", Confidence.ONLY, """\
+import json
+import torch
+
+def columns(x, count):
+    found = []
+    for i in range(count):  # cause
+        found.append(x[:, i].sum())
+    return found
+
+columns(torch.zeros(5, 4), json.loads("5"))
+"""),
+    Traced("variable of another type", "traced-error", Confidence.LIKELY, """\
+import json
+
+def read(text):
+    rows = json.loads(text)  # cause
+    return rows.shape
+
+read("[1, 2]")
+"""),
+    Traced("variable of a caller", "traced-error", Confidence.LIKELY, """\
+import json
+
+def width(rows):
+    return rows.shape[1]
+
+def main():
+    table = json.loads("[1, 2]")  # cause
+    other = json.loads("[1]")  # innocent
+    return width(table)
+
+main()
+"""),
+    Traced("file read in a function", "traced-error", Confidence.ONLY, """\
+import numpy as np
+import torch
+
+np.save("x.npy", np.zeros((3, 5), np.float32))
+
+def table(path):
+    rows = np.load(path)  # cause
+    return torch.from_numpy(rows)
+
+layer = torch.nn.Linear(4, 2)  # cause
+layer(table("x.npy"))
+"""),
+    Traced("option", "SF501", Confidence.PROVED, """\
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--features", type=int, default=30)  # cause
+options = parser.parse_args([])
+layer = torch.nn.Linear(options.features, 2)
+layer(torch.zeros(2, 32))
+"""),
+    Traced("layers in a plain list", "SF607", Confidence.PROVED, """\
+import torch
+from torch import nn
+
+class Ensemble(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.members = [nn.Linear(4, 1)]  # cause
+
+torch.optim.Adam(Ensemble().parameters())
+"""),
+]  # fmt: skip
+
+
+def _rows(text: str, marker: str) -> set[int]:
+    return {row for row, line in enumerate(text.splitlines(), 1) if line.endswith(f"# {marker}")}
+
+
+def _diagnosed(folder: Path, text: str) -> Diagnosis:
+    script = folder / "train.py"
+    script.write_text(text)
+    found = diagnose_log(traceback_of(script).splitlines(), str(folder), OPTIONS)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("case", SCRIPTS, ids=str)
+def test_the_origins_are_named(case: Traced, tmp_path: Path) -> None:
+    first = _diagnosed(tmp_path, case.text).causes[0]
+    assert (first.finding.code, first.confidence) == (case.code, case.confidence)
+    places = [first.finding.span, *(step.span for step in first.evidence)]
+    named = {row for span in places for row in range(span.row, span.end_row + 1)}
+    assert _rows(case.text, "cause") <= named
+    assert not _rows(case.text, "innocent") & named
+
+
+def test_a_line_of_known_sizes_that_fit_is_no_cause(tmp_path: Path) -> None:
+    """The sources have changed since: nothing in the failing line explains the message any more."""
+    text = SCRIPTS[0].text
+    (tmp_path / "train.py").write_text(text)
+    log = traceback_of(tmp_path / "train.py")
+    (tmp_path / "train.py").write_text(text.replace("nn.Linear(8, 9)  # cause", "nn.Linear(8, 8)  # cause"))
+    found = diagnose_log(log.splitlines(), str(tmp_path), OPTIONS)
+    assert found is not None
+    assert found.causes == ()
+
+
+def test_two_functions_of_one_name_are_no_cause(tmp_path: Path) -> None:
+    method = "class {}:\n    def build(self, width):\n        pass\n\n\n"
+    use = "method = vars(B)['build']\nmethod.__qualname__ = 'build'\nmethod()\n"
+    text = method.format("A") + method.format("B") + use
+    found = _diagnosed(tmp_path, text)
+    assert found.explanation is not None
+    assert found.causes == ()
