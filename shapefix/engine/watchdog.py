@@ -49,7 +49,7 @@ class Watchdog:
         self._memory = _resident_megabytes()
 
     def _seconds(self) -> float:
-        """CPU time taken, with the part of the system above what is free."""
+        """CPU time taken; of the system's part only the excess over the free one."""
         user, system = (now - then for now, then in zip(_cpu_seconds(), self._start, strict=True))
         return user + max(0.0, system - _SYSTEM_SECONDS)
 
