@@ -10,7 +10,7 @@ from itertools import islice
 
 from shapefix.diagnosis.project_frames import ProjectFrame, setting_files, source_files
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
-from shapefix.sources.text import Unreadable, read_settings
+from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, read_bytes, read_settings
 
 _LOADS = frozenset(
     {"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "loadmat", "read_csv", "read_parquet"}
@@ -43,7 +43,8 @@ def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | No
     """Return the place of a name with this number in a file or below a folder, if there is only one."""
     paths = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
     found = [each for path in paths for each in _in_source(path, name, number)]
-    found += [each for path in setting_files(folder) for each in _in_settings(path, name, number)]
+    settings = islice(setting_files(folder), _MOST_FILES)
+    found += [each for path in settings for each in _in_settings(path, name, number)]
     return found[0] if len(found) == 1 else None
 
 
@@ -59,6 +60,9 @@ def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
 
 def _in_source(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
     try:
+        data = read_bytes(path, LARGEST_NOTEBOOK)
+        if number.encode() not in data or (name.isascii() and name.encode() not in data):
+            return
         whole = whole_text(path)
         tree = ast.parse(whole.text) if name in whole.text and number in whole.text else ast.Module([], [])
     except (Unreadable, SyntaxError, ValueError, RecursionError):
