@@ -27,6 +27,8 @@ _LOADS = frozenset(
 """Last parts of the names of functions that read data from a file."""
 _MOST_STEPS = 60
 _MOST_FILES = 200
+_MOST_WITH_BOTH = 20
+"""The most files with the name and the number of a setting that are parsed."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,10 @@ class SizeOrigin:
 
 def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | None:
     """Return the place of a name with this number in a file or below a folder, if there is only one."""
-    paths = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
+    everywhere = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
+    paths = [path for path in everywhere if _has_both(path, name, number)]
+    if len(paths) > _MOST_WITH_BOTH:
+        return None
     found = [each for path in paths for each in _in_source(path, name, number)]
     settings = islice(setting_files(folder), _MOST_FILES)
     found += [each for path in settings for each in _in_settings(path, name, number)]
@@ -58,11 +63,18 @@ def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
     return found[0] if len(found) == 1 else None
 
 
-def _in_source(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
+def _has_both(path: str, name: str, number: str) -> bool:
+    """Check for the name and the number anywhere in a file."""
     try:
         data = read_bytes(path, LARGEST_NOTEBOOK)
-        if number.encode() not in data or (name.isascii() and name.encode() not in data):
-            return
+    except Unreadable:
+        return False
+    # A notebook may have other letters as escapes.
+    return number.encode() in data and (not name.isascii() or name.encode() in data)
+
+
+def _in_source(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
+    try:
         whole = whole_text(path)
         tree = ast.parse(whole.text) if name in whole.text and number in whole.text else ast.Module([], [])
     except (Unreadable, SyntaxError, ValueError, RecursionError):
