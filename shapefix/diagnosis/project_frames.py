@@ -295,6 +295,9 @@ def _walk(folder: str) -> Iterator[tuple[str, str]]:
     """Yield the folder and name of files, except those of environments and hidden folders."""
     seen = 0
     for parent, folders, files in os.walk(folder):
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
         folders[:] = [each for each in folders if each not in _SKIPPED and not each.startswith(".")]
         seen += len(files)
         yield from ((parent, name) for name in sorted(files))

@@ -10,7 +10,7 @@ from itertools import islice
 
 from shapefix.diagnosis.project_frames import ProjectFrame, setting_files, source_files
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
-from shapefix.sources.text import Unreadable, read_settings
+from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, read_bytes, read_settings
 
 _LOADS = frozenset(
     {"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "loadmat", "read_csv", "read_parquet"}
@@ -27,6 +27,8 @@ _LOADS = frozenset(
 """Last parts of the names of functions that read data from a file."""
 _MOST_STEPS = 60
 _MOST_FILES = 200
+_MOST_WITH_BOTH = 20
+"""The most files with the name and the number of a setting that are parsed."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,13 @@ class SizeOrigin:
 
 def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | None:
     """Return the place of a name with this number in a file or below a folder, if there is only one."""
-    paths = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
+    everywhere = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
+    paths = [path for path in everywhere if _has_both(path, name, number)]
+    if len(paths) > _MOST_WITH_BOTH:
+        return None
     found = [each for path in paths for each in _in_source(path, name, number)]
-    found += [each for path in setting_files(folder) for each in _in_settings(path, name, number)]
+    settings = islice(setting_files(folder), _MOST_FILES)
+    found += [each for path in settings for each in _in_settings(path, name, number)]
     return found[0] if len(found) == 1 else None
 
 
@@ -55,6 +61,16 @@ def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
             search.follow(len(frames) - 1, call.args[0])
     found = list(dict.fromkeys(search.found))
     return found[0] if len(found) == 1 else None
+
+
+def _has_both(path: str, name: str, number: str) -> bool:
+    """Check for the name and the number anywhere in a file."""
+    try:
+        data = read_bytes(path, LARGEST_NOTEBOOK)
+    except Unreadable:
+        return False
+    # A notebook may have other letters as escapes.
+    return number.encode() in data and (not name.isascii() or name.encode() in data)
 
 
 def _in_source(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
