@@ -49,7 +49,10 @@ class Watchdog:
         self._memory = _resident_megabytes()
 
     def _seconds(self) -> float:
-        """CPU time taken, with the system's part where that is large: memory given back and asked for."""
+        """CPU time taken, with the system's part above its allowance.
+
+        That part is large if memory is returned and requested many times.
+        """
         user, system = (now - then for now, then in zip(_cpu_seconds(), self._start, strict=True))
         return user + max(0.0, system - _SYSTEM_SECONDS)
 
