@@ -324,6 +324,32 @@ def shapes(**given: Any) -> int:
     return shapes(**given)
 
 
+@cli.command(short_help="Write asserts on the sizes needed by a model.")
+@click.argument("target", metavar="FILE[:NAME]")
+@click.option("--apply", is_flag=True, help="Write the change to the file.")
+@click.option("--remove", is_flag=True, help="Remove the asserts that `shapefix guard` wrote.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print the diff and errors only.")
+@color_option
+def guard(**given: Any) -> int:
+    """Show asserts on the certainly needed sizes of a function as a diff. With --apply, write them.
+
+    NAME is a class (its forward is guarded), a function, or Class.method. [default: all modules of the file]
+
+    Exit codes: 0 if nothing changes or the change was written, 1 if there is a change to apply, 2 if the file
+    could not be guarded. More: `shapefix help guard`.
+    """
+    from shapefix.cli.guard import guard
+
+    return guard(**given)
+
+
 @cli.command("help", short_help="Show the manual.")
 @click.argument("topic", required=False)
 @click.pass_context

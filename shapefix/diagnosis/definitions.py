@@ -1,4 +1,4 @@
-"""Find the assignment of the value that an error is about, along the stack."""
+"""Find the assignment of a rejected value, along the stack."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def definitions(explanation: MessageExplanation, frames: Sequence[ProjectFrame])
 
 
 def _subjects(statement: ast.AST, explanation: MessageExplanation) -> Iterator[ast.expr]:
-    """Yield the expressions that may have raised the error of a page."""
+    """Yield the possible origins of the error of a page, as expressions."""
     for node in ast.walk(statement):
         if explanation.name == "missing-attribute":
             if isinstance(node, ast.Attribute) and node.attr == explanation.fields["name"]:

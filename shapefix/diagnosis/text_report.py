@@ -16,6 +16,7 @@ from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin
 from shapefix.diagnostics import Applicability
+from shapefix.report.cells import wrapped
 from shapefix.report.full import render as render_findings
 from shapefix.report.paint import painter
 from shapefix.report.view import View, one_line, visible
@@ -180,8 +181,8 @@ def _origins(cause: ErrorCause, view: View) -> Iterator[str]:
     places = [one_line(f"{view.relative(each.span.path)}:{each.span.row}") for each in cause.origins]
     size = max(map(len, places))
     for place, each in zip(places[:_MOST_ORIGINS], cause.origins, strict=False):
-        line = f"  {place:<{size}}  {one_line(each.message)}"
-        yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
+        rows = wrapped(one_line(each.message), view.width, view.width - size - 4, hang=4)
+        yield f"  {place:<{size}}  " + "\n".join(rows) + "\n"
 
 
 def _others(others: Sequence[ErrorCause], view: View) -> Iterator[str]:

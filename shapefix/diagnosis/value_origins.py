@@ -84,7 +84,7 @@ def _of_tensors(run: FailingRun) -> Iterator[Origin]:
             yield from _of_loader(each.value)
             data = each.value.arguments.get("train_dataset")
             if isinstance(data, LibraryObject) and data.place is not None:
-                yield data.place.span, "the dataset is created here"
+                yield data.place.span, "the dataset"
             if each.value.kind == "torch.nn.Embedding":
                 yield from settings_of(each.value, _CAPACITIES, run.folder)
 
@@ -133,7 +133,7 @@ def _of_loader(loader: LibraryObject | None) -> Iterator[Origin]:
     if loader is not None and loader.kind == LOADER:
         data = loader.arguments.get("dataset")
         if isinstance(data, LibraryObject) and data.place is not None:
-            yield data.place.span, "the dataset is created here"
+            yield data.place.span, "the dataset"
         yield from _results(loader.arguments.get("dataset"), "__getitem__", _SAMPLE)
 
 
@@ -158,7 +158,7 @@ def _of_writes(run: FailingRun, message: str) -> Iterator[Origin]:
 
 
 def _of_counters(run: FailingRun) -> Iterator[Origin]:
-    """Yield the loops that count up an index in a failing line."""
+    """Yield the loops with a counter used as an index in a failing line."""
     names = {each.place.node.value for each in run.values if isinstance(each.place.node, cst.Name)}
     for node in run.loops:
         if isinstance(node, cst.For) and isinstance(node.target, cst.Name) and node.target.value in names:

@@ -49,10 +49,7 @@ class Watchdog:
         self._memory = _resident_megabytes()
 
     def _seconds(self) -> float:
-        """CPU time taken, with the system's part above its allowance.
-
-        That part is large if memory is returned and requested many times.
-        """
+        """CPU time taken; of the system's part only the excess over the free one."""
         user, system = (now - then for now, then in zip(_cpu_seconds(), self._start, strict=True))
         return user + max(0.0, system - _SYSTEM_SECONDS)
 

@@ -1,0 +1,1 @@
+"""`shapefix guard`: asserts on needed sizes at the start of functions."""

@@ -1,0 +1,132 @@
+"""Sizes needed by operations of torch: conditions in terms of the arguments of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.values import Constant, LibraryObject, Value
+
+
+@dataclass(frozen=True)
+class Need:
+    """A condition with the text of an f-string for its failure; about is its size."""
+
+    condition: str
+    message: str
+    about: str
+
+
+@dataclass(frozen=True)
+class LayerNeed:
+    """The dimension of the input stated by a setting of the layer, and the word for it.
+
+    switches are settings of the layer; the sizes may differ if one of them is off.
+    """
+
+    dim: int
+    setting: str
+    word: str
+    switches: tuple[str, ...] = ()
+
+
+LAYERS: Mapping[str, LayerNeed] = {
+    "Linear": LayerNeed(-1, "in_features", "features"),
+    **{f"Conv{n}d": LayerNeed(-n - 1, "in_channels", "channels") for n in (1, 2, 3)},
+    **{f"ConvTranspose{n}d": LayerNeed(-n - 1, "in_channels", "channels") for n in (1, 2, 3)},
+    **{
+        f"BatchNorm{n}d": LayerNeed(1, "num_features", "channels", ("affine", "track_running_stats"))
+        for n in (1, 2, 3)
+    },
+    "GroupNorm": LayerNeed(1, "num_channels", "channels", ("affine",)),
+    "LayerNorm": LayerNeed(-1, "normalized_shape[-1]", "features"),
+}
+"""By the name of the layer in torch.nn."""
+
+
+def layer_need(layer: LibraryObject, argument: str, code: str) -> Need | None:
+    """Return the need of a layer; code is its expression."""
+    need = LAYERS.get(layer.kind.removeprefix("torch.nn."))
+    if need is None or not all(_is_on(layer.fields.get(name)) for name in need.switches):
+        return None
+    size, expected = f"{argument}.shape[{need.dim}]", f"{code}.{need.setting}"
+    message = f"{argument} has {{{size}}} {need.word}; {code} expects {{{expected}}}"
+    return Need(f"{size} == {expected}", message, size)
+
+
+def _is_on(setting: Value | None) -> bool:
+    return setting is None or (isinstance(setting, Constant) and setting.value is True)
+
+
+def _batch_product(one: str, other: str) -> Iterator[Need]:
+    yield _equal(one, 0, other, 0, "matrices")
+    yield _equal(one, 2, other, 1, "columns", "rows")
+
+
+def _product(one: str, other: str) -> Iterator[Need]:
+    yield _equal(one, 1, other, 0, "columns", "rows")
+
+
+def _class_loss(one: str, other: str) -> Iterator[Need]:
+    need = _equal(one, 0, other, 0, "rows")
+    # The scores of a single sample have no rows.
+    yield Need(f"{one}.dim() == 1 or {need.condition}", need.message, need.about)
+
+
+def _same_shape(one: str, other: str) -> Iterator[Need]:
+    message = f"{one} has shape {{tuple({one}.shape)}}; {other} has {{tuple({other}.shape)}}"
+    yield Need(f"{one}.shape == {other}.shape", message, f"{one}.shape, {other}")
+
+
+def _equal(one: str, dim: int, other: str, other_dim: int, word: str, other_word: str = "") -> Need:
+    first, second = f"{one}.shape[{dim}]", f"{other}.shape[{other_dim}]"
+    message = f"{one} has {{{first}}} {word}; {other} has {{{second}}}"
+    return Need(
+        f"{first} == {second}", message + (f" {other_word}" if other_word else ""), f"{first}, {second}"
+    )
+
+
+PAIRS: Mapping[str, tuple[tuple[str, str], Callable[[str, str], Iterator[Need]]]] = {
+    "torch.bmm": (("input", "mat2"), _batch_product),
+    "torch.mm": (("input", "mat2"), _product),
+    "torch.nn.functional.cross_entropy": (("input", "target"), _class_loss),
+    "torch.nn.functional.nll_loss": (("input", "target"), _class_loss),
+    "torch.nn.functional.binary_cross_entropy": (("input", "target"), _same_shape),
+    "torch.nn.functional.binary_cross_entropy_with_logits": (("input", "target"), _same_shape),
+}
+"""Functions of two tensors with the names of their parameters."""
+
+_PRESERVING_LAYERS = frozenset(
+    {"Dropout", "ReLU", "GELU", "SiLU", "ELU", "LeakyReLU", "Tanh", "Sigmoid", "LayerNorm", "Identity"}
+)
+_PRESERVING_FUNCTIONS = frozenset(
+    {f"torch.nn.functional.{name}" for name in ("relu", "gelu", "silu", "elu", "leaky_relu", "dropout")}
+    | {f"torch.{name}" for name in ("relu", "tanh", "sigmoid", "clone", "detach")}
+    | {
+        f"torch.Tensor.{name}"
+        for name in ("contiguous", "clone", "detach", "float", "relu", "sigmoid", "tanh")
+    }
+)
+
+
+def argument(event: OperationCalled, position: int, name: str) -> Value | None:
+    """Return an argument of a call by its position or its name."""
+    if position < len(event.positional):
+        return event.positional[position]
+    return event.keywords.get(name)
+
+
+def preserved(event: OperationCalled) -> Value | None:
+    """Return the input of an operation with a result of the same sizes; None for other operations."""
+    if event.function.startswith("torch.Tensor.") and event.function in _PRESERVING_FUNCTIONS:
+        return event.receiver
+    if event.function in _PRESERVING_FUNCTIONS or kind_of_layer(event) in _PRESERVING_LAYERS:
+        return argument(event, 0, "input")
+    return None
+
+
+def kind_of_layer(event: OperationCalled) -> str | None:
+    """Return the name in torch.nn of a called layer."""
+    kind, _, method = event.function.rpartition(".")
+    return kind.removeprefix("torch.nn.") if method == "__call__" else None
