@@ -227,10 +227,15 @@ class CheckSession:
         return self._displayed(self._findings.hidden())
 
     def _displayed(self, findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-        return tuple(
-            self._display.finding(with_imports(finding, self._overlay.text(finding.span.path)))
-            for finding in findings
-        )
+        path, text = "", None
+        shown: list[Diagnostic] = []
+        for finding in findings:
+            if finding.span.path != path:
+                # A file may have thousands of findings, and reading a notebook takes long.
+                path = finding.span.path
+                text = self._overlay.text(path)
+            shown.append(self._display.finding(with_imports(finding, text)))
+        return tuple(shown)
 
     def failures(self) -> tuple[Failure, ...]:
         """Return the unchecked files and folders, with the reasons."""

@@ -64,13 +64,18 @@ class NotebookText(SourceText):
             found.append(CellText(number, start + 2, "".join(before + rows[start + 1 : end])))
         return tuple(found)
 
+    @cached_property
+    def _first_rows(self) -> tuple[int, ...]:
+        """The first row of each cell in the text."""
+        return tuple(cell.first_row for cell in self.cells)
+
     def _number(self, row: str) -> int | None:
         number = row.removeprefix(self.marker).strip()
         return int(number) if row.startswith(f"{self.marker} ") and number.isdecimal() else None
 
     def place(self, row: int) -> tuple[int, int]:
         """Return the cell of a row of the text, and the row in the cell."""
-        at = bisect_right([cell.first_row for cell in self.cells], row) - 1
+        at = bisect_right(self._first_rows, row) - 1
         cell = self.cells[max(at, 0)]
         return cell.number, max(row - cell.first_row + 1, 1)
 
