@@ -26,9 +26,9 @@ PROGRAM = Path(__file__).with_name("memory_configurations.py")
 
 FEW = (
     "mlp-2048-momentum", "mlp-2048-adamw-amp", "mlp-1024-loop", "cnn-16-adamw", "cnn-8-adamw-x2",
-    "encoder-16-sgd-checkpoints", "gpt2-4-adamw-bf16", "bert-8-adamw",
+    "encoder-16-sgd-checkpoints", "gpt2-4-adamw-bf16", "bert-8-adamw", "t5-8-sgd-x2",
 )  # fmt: skip
-"""Every kind of model and way of training once."""
+"""Every kind of model, and most ways of training."""
 
 
 def start(how: str, *names: str, **environment: str) -> subprocess.Popen[str]:
