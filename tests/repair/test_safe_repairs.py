@@ -35,6 +35,7 @@ ALWAYS_RAISED = {
     "SF607": "the optimizer raises a ValueError or a TypeError",
     "SF902": "the write raises a RuntimeError",
     "SF905": "the conversion raises a RuntimeError",
+    "SF907": "the call of the object raises a RuntimeError",
 }
 """Rules without a family: no program with such a finding runs before its repair, and why."""
 

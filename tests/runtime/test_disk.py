@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import sqlite3
@@ -364,6 +365,7 @@ def test_a_working_tree_within_a_cache_is_no_cache(tmp_path: Path, monkeypatch: 
 
 
 def test_functions_are_replaced_wherever_something_holds_them() -> None:
+    gc.unfreeze()  # The tests freeze what is imported, and nothing refers to frozen objects.
     original = os.getpgid  # one that nothing else in the tests needs
 
     class Accessor:
