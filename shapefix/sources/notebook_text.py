@@ -16,6 +16,9 @@ from shapefix.sources.notebooks import Cell, cells
 from shapefix.sources.run_order import in_run_order
 from shapefix.sources.text import SourceText, Unreadable, rows_of
 
+_INDENTED = "if 1:  "
+"""Before the row with the number of a cell, if all rows of the cell are indented."""
+
 
 @dataclass(frozen=True)
 class BrokenCell:
@@ -70,6 +73,7 @@ class NotebookText(SourceText):
         return tuple(cell.first_row for cell in self.cells)
 
     def _number(self, row: str) -> int | None:
+        row = row.removeprefix(_INDENTED)
         number = row.removeprefix(self.marker).strip()
         return int(number) if row.startswith(f"{self.marker} ") and number.isdecimal() else None
 
@@ -109,21 +113,32 @@ def read_notebook(path: str, data: bytes) -> NotebookText:
     """Read the Python cells of a notebook as one text. Raises Unreadable."""
     found = in_run_order(cells(data))
     marker = "# %% cell"
-    while any(row.startswith(marker) for cell in found for row in rows_of(cell.text)):
+    while any(row.removeprefix(_INDENTED).startswith(marker) for cell in found for row in rows_of(cell.text)):
         marker += "_"
     broken: list[BrokenCell] = []
     pieces: list[str] = []
     for cell in found:
-        error = _syntax_error(cell)
+        error, before = _syntax_error(cell), ""
         rows = cell.text
+        if error is not None and _is_indented(cell):
+            error, before = None, _INDENTED
         if error is not None:
             broken.append(error)
             rows = "\n" * len(rows_of(rows))
         if rows and not rows.endswith(("\n", "\r")):
             rows += "\n"
-        pieces.append(f"{marker} {cell.number}\n{rows}")
+        pieces.append(f"{before}{marker} {cell.number}\n{rows}")
     text = "".join(pieces)
     return NotebookText(path, text, original=data, unedited=text, marker=marker, broken=tuple(broken))
+
+
+def _is_indented(cell: Cell) -> bool:
+    """Whether a cell is Python but for an indentation of all of its rows, removed by IPython.
+
+    Below `if 1:` the rows keep their columns.
+    """
+    first = next((row for row in rows_of(cell.text) if row.strip()), "")
+    return first[:1] in (" ", "\t") and _syntax_error(replace(cell, text=f"if 1:\n{cell.text}")) is None
 
 
 def _syntax_error(cell: Cell) -> BrokenCell | None:

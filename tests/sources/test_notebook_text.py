@@ -99,6 +99,19 @@ def test_a_cell_with_a_syntax_error_leaves_the_others() -> None:
     assert (broken.number, broken.row, notebook.place(notebook.row(broken))) == (4, 1, (4, 1))
 
 
+def test_an_indented_cell_is_python_as_in_ipython() -> None:
+    indented = "  %time x = 1\n  if x:\n    y = 2"
+    data = written([indented, "z = 3", "  a = 1\n b = 2"], as_list=True)
+    notebook = read_notebook("train.ipynb", data)
+    first, second, third = notebook.cells
+    assert compile(notebook.text, "train.ipynb", "exec")
+    assert (first.text.split("\n")[1:3], second.text) == (["  if x:", "    y = 2"], "z = 3\n")
+    assert notebook.place(first.first_row + 2) == (first.number, 3)
+    assert [each.number for each in notebook.broken] == [third.number]
+    edited = replace(notebook, text=notebook.text.replace("y = 2", "y = 4")).encode()
+    assert edited == data.replace(b"y = 2", b"y = 4")
+
+
 def test_a_row_with_a_magic_is_not_edited() -> None:
     notebook = read_notebook("train.ipynb", written(["%time x = 1\ny = 2"], as_list=True))
     assert replace(notebook, text=notebook.text.replace("y = 2", "y = 3")).encode().count(b"%time x = 1") == 1
