@@ -462,7 +462,7 @@ def _strings(content: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-_MAY_REQUIRE = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|requirements|pyproject|setup|environment")
+_MAY_REQUIRE = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|requir|pyproject|setup|environment")
 
 _READERS: tuple[tuple[str, _Reader], ...] = (
     ("uv.lock", _locked),
@@ -476,5 +476,8 @@ _READERS: tuple[tuple[str, _Reader], ...] = (
     ("environment.y*ml", _conda),
     ("requirements[-_]*.txt", _lines),
     ("requirements/*.txt", _lines),
+    # As people misspell it: requirments.txt, requirement.txt.
+    ("requirm*.txt", _lines),
+    ("requirement.txt", _lines),
 )
 """Which files are read how; where several pin a version, the first of them decides."""

@@ -130,7 +130,9 @@ def _length(size: Size, part: slice) -> Size:
     start = ZERO if part.start is None else Size.of(part.start)
     stop = size if part.stop is None else Size.of(part.stop)
     if size.value is not None and start.value is not None and stop.value is not None:
-        return Size.of(range_length(range(*slice(start.value, stop.value).indices(size.value))))
+        # Of code that torch rejects, a size may be below zero.
+        bounds = slice(start.value, stop.value).indices(max(size.value, 0))
+        return Size.of(range_length(range(*bounds)))
     first = _from_front(size, start)
     last = size if part.stop is None else _from_front(size, stop)
     if first is None or last is None:

@@ -48,6 +48,32 @@ def test_fires_for_a_model_that_is_known(check: Check) -> None:
     assert [fix.edits[0].content for fix in finding.fixes] == ["@torch.no_grad()\n"]
 
 
+TRAINING = """\
+def train(net, loader):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for inputs in loader:
+        optimizer.zero_grad()
+        net(inputs).sum().backward()
+        optimizer.step()
+
+def main():
+    net, scores = Net(), []
+    loader = torch.utils.data.DataLoader(torch.ones(64, 8), batch_size=4)
+    train(net, loader)
+    net.eval()
+    for inputs in loader:
+        scores.append(net(inputs))
+    return scores
+
+main()
+"""
+
+
+def test_a_function_that_trains_is_not_decorated(check: Check) -> None:
+    (finding,) = found(check, TRAINING)
+    assert [fix.edits for fix in finding.fixes] == [()]
+
+
 def test_two_calls_in_a_loop_need_one_repair(check: Check) -> None:
     twice = FUNCTION.replace(
         "scores.append(model(inputs))", "scores.append(model(inputs))\n        scores.append(model(-inputs))"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
+import torch
 from checking import Check
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from shapefix.report.folding import folded
 
@@ -174,3 +178,20 @@ y = x + torch.rand(3, device="cuda")
 """
     (found,) = check(text, {"SF602"})
     assert not any(fix.edits for fix in found.fixes)
+
+
+@pytest.mark.parametrize(("sizes", "found"), [("3 / 2", 0), ("[1.5]", 1)])
+def test_a_weight_without_dimensions_goes_with_a_gpu(check: Check, sizes: str, found: int) -> None:
+    code = (
+        "import torch\nfrom torch import nn\n"
+        "device = torch.device('cuda')\nnet = nn.Linear(4, 1).to(device)\n"
+        f"loss = nn.BCEWithLogitsLoss(pos_weight=torch.tensor({sizes}))\n"
+        "x, y = torch.ones(8, 4, device=device), torch.ones(8, 1, device=device)\n"
+        "loss(net(x), y).backward()\n"
+    )
+    assert [each.code for each in check(code, {"SF602"})] == ["SF602"] * found
+    with FakeTensorMode():
+        scores = torch.empty(8, 1, device="cuda")
+        weight = torch.empty(() if sizes == "3 / 2" else (1,))
+        with pytest.raises(RuntimeError, match="device") if found else nullcontext():
+            torch.nn.BCEWithLogitsLoss(pos_weight=weight)(scores, scores)

@@ -319,6 +319,8 @@ def test_versions(text: str, valid: bool) -> None:
         ),
         ("requirements.txt", "torch==1.12.1", "lightning 2.1, torch 1.12.1"),
         ("requirements.txt", "torch==2.0.1", "lightning 2.3, torch 2.0.1"),
+        ("requirments.txt", "pytorch_lightning==0.9.0", "lightning 0.9.0"),
+        ("requirement.txt", "trl==0.9.4", "trl 0.9.4"),
         ("requirements.txt", "torch==1.10.2\nlightning==1.4", "lightning 1.4, torch 1.10.2"),
     ],
 )

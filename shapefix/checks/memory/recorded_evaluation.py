@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import ends_early, goes_over_data, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.idle_results import is_measured
-from shapefix.checks.support.syntax import enclosing, enclosing_function
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Role, Span
 from shapefix.domains.gradients import carries_graph, lineage
@@ -62,7 +62,7 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
                 else ()
             ),
         ],
-        fixes=_without_gradients(module, function),
+        fixes=_without_gradients(module, function, context),
         follows=Cause(rule.code, first.place.span) if first is not event else None,
         habit="evaluation that records" if kept is None else "",
     )
@@ -168,9 +168,19 @@ def _kept(event: EvaluationRecorded, loop: Loop, context: CheckContext) -> LossA
     return None
 
 
-def _without_gradients(module: Module, function: cst.FunctionDef | None) -> Iterator[Fix]:
-    """Decorate the function with `@torch.no_grad()`."""
-    if function is None or function.asynchronous is not None:
+def _trains(function: cst.FunctionDef, context: CheckContext) -> bool:
+    """Whether the function runs a backward, in its own code or by a call."""
+    return any(
+        isinstance(each, Backward) and any(holds(function, place.node) for place in (each.place, *each.calls))
+        for each in context.training
+    )
+
+
+def _without_gradients(
+    module: Module, function: cst.FunctionDef | None, context: CheckContext
+) -> Iterator[Fix]:
+    """Decorate the function with `@torch.no_grad()`, unless it trains, too."""
+    if function is None or function.asynchronous is not None or _trains(function, context):
         yield Fix(Applicability.DISPLAY, "wrap the loop in `with torch.no_grad():`", ())
         return
     row = module.span(function.name).row

@@ -95,7 +95,7 @@ def _switched_on(event: ForwardCalled, context: CheckContext) -> ModeSwitched | 
     """Return the last change of the model's mode before the event."""
     before = context.training[: context.positions[event]]
     switches = [each for each in before if isinstance(each, ModeSwitched) and each.module in event.modules]
-    return switches[-1] if switches else None
+    return switches[-1] if switches and switches[-1].training is not False else None
 
 
 def _effect(layer: LibraryObject) -> str:

@@ -21,7 +21,9 @@ def made_where(call: Call, settings: Mapping[str, Value]) -> ModuleDevice | None
     for name in ("weight", "pos_weight"):
         given = settings.get(name)
         if isinstance(given, TensorValue):
-            return _here(call, given.device)
+            # A tensor without dimensions on the CPU goes with those on a GPU; class weights have one.
+            may_be_scalar = name == "pos_weight" and (given.layout is None or not given.layout.rank)
+            return None if may_be_scalar else _here(call, given.device)
     asked = device_asked(call)
     if asked is not None and asked.by_default:
         asked = replace(asked, place=_construction(call))
