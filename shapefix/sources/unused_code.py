@@ -76,6 +76,7 @@ class UnusedCode:
         self._mentions: dict[str, list[_Region]] = {}
         self._near: dict[str, frozenset[str]] = {}
         self._in_programs: dict[str, bool] = {}
+        self._scripts: dict[str, list[ast.stmt]] = {}
 
     def unused(self, path: str, row: int) -> str:
         """Return the unused definition around a row of a file, `Net` or `Net.forward_old`; "" without one."""
@@ -122,8 +123,12 @@ class UnusedCode:
         """
         if len(self._files) > _MOST_FILES or not path.endswith(".py"):
             return False
-        tree = self._code(path).tree
-        if tree is None or not any(_is_for_script(each) and _holds(each, row) for each in tree.body):
+        if path not in self._scripts:
+            tree = self._code(path).tree
+            self._scripts[path] = (
+                [each for each in tree.body if _is_for_script(each)] if tree is not None else []
+            )
+        if not any(_holds(each, row) for each in self._scripts[path]):
             return False
         if path not in self._in_programs:
             others = distances(self._project, {path}, self._references).keys() - {path}
