@@ -20,12 +20,20 @@ from shapefix.shapes.targets import UnknownTarget
 from shapefix.sources.text import Unreadable, reason
 
 
-def guard(target: str, apply: bool, remove: bool, output_format: str, quiet: bool, color: str) -> int:
+def guard(
+    target: str,
+    apply: bool,
+    remove: bool,
+    style: str | None,
+    output_format: str,
+    quiet: bool,
+    color: str,
+) -> int:
     """Show, write or remove the guards of a file or of a function in it."""
     view = View(os.getcwd(), width(sys.stdout), use_color(color, sys.stdout))
     path, name = split_name(target)
     try:
-        made = guarded(path, name, remove)
+        made = guarded(path, name, remove, style)
         if apply and made.repair.changes:
             _write(made)
     except GuardFailed as error:
@@ -81,10 +89,7 @@ def _document(made: GuardedFile, view: View, *, applied: bool) -> dict[str, obje
         "filename": made.repair.old.path,
         "changed": bool(changes),
         "applied": applied and bool(changes),
-        "guards": [
-            {"function": each.function, "condition": each.need.condition, "message": each.need.message}
-            for each in made.guards
-        ],
+        "guards": [{"function": each.function, **each.entry} for each in made.guards],
         "previous": made.removed,
         "diff": "".join(
             line for path, old, new in changes for line in unified(view.relative(path), old, new)

@@ -327,7 +327,12 @@ def shapes(**given: Any) -> int:
 @cli.command(short_help="Write asserts on the sizes needed by a model.")
 @click.argument("target", metavar="FILE[:NAME]")
 @click.option("--apply", is_flag=True, help="Write the change to the file.")
-@click.option("--remove", is_flag=True, help="Remove the asserts that `shapefix guard` wrote.")
+@click.option("--remove", is_flag=True, help="Remove what `shapefix guard` wrote; with --style, only that.")
+@click.option(
+    "--style",
+    type=click.Choice(["asserts", "jaxtyping", "comments"]),
+    help="Write asserts, annotations of jaxtyping, or comments with sizes. [default: asserts]",
+)
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json"]),

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules
-from shapefix.guards.certain_calls import certain_calls
 from shapefix.guards.fixed_layers import ProjectTexts, constructions, last_name
 from shapefix.guards.needs import LAYERS, PAIRS, Need, argument, kind_of_layer, layer_need, preserved
 from shapefix.interpreter.calls import Arguments, instantiate
@@ -20,6 +19,7 @@ from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.values import Binding, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.shapes.certain_calls import certain_calls
 from shapefix.shapes.run import STEPS
 from shapefix.shapes.targets import Target, all_targets, target_named
 
