@@ -16,6 +16,8 @@ from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.repairs import FileRepair
 from shapefix.engine.source_overlay import real_path
 from shapefix.engine.watchdog import FILE_SECONDS, Watchdog
+from shapefix.guards.annotations import Annotation, annotations_of, with_annotations, without_annotations
+from shapefix.guards.dependencies import depends_on
 from shapefix.guards.find import FunctionGuards, GuardFinder
 from shapefix.guards.fixed_layers import ProjectTexts
 from shapefix.guards.formatting import CodeStyle, code_style
@@ -99,6 +101,8 @@ def _guarded(source: SourceText, name: str, remove: bool, style: str | None) -> 
         return _removed(source, name, STYLES if style is None else (style,))
     if style == "comments":
         return _commented(source, name)
+    if style == "jaxtyping":
+        return _annotated(source, name)
     return _asserted(source, name)
 
 
@@ -113,6 +117,10 @@ def _removed(source: SourceText, name: str, styles: Collection[str]) -> GuardedF
     if "asserts" in styles:
         own = _own(new, name)
         number, new = number + len(own), without(new, own)
+    if "jaxtyping" in styles:
+        rows = {row for rows in _rows_named(new, name) for row in rows} if name else None
+        new, own_annotations = without_annotations(new, rows)
+        number += own_annotations
     _require_parsable(source, new)
     return _made(source, new, (), number)
 
@@ -136,12 +144,37 @@ def _asserted(source: SourceText, name: str) -> GuardedFile:
                 for need in function.needs
             )
     new = inserted(base, guards, length)
-    notes = [] if finder_texts.obstacle is None else [f"no asserts: {finder_texts.obstacle}"]
-    if not notes and finder_texts.layer_obstacle is not None:
-        notes.append(f"no asserts on layers: {finder_texts.layer_obstacle}")
     if same_code(old, new):
         new = old
-    return _made(source, new, tuple(placed), len(own), notes)
+    return _made(source, new, tuple(placed), len(own), _notes(finder_texts, "asserts"))
+
+
+def _annotated(source: SourceText, name: str) -> GuardedFile:
+    old = source.text
+    if not depends_on(source.path, project_root(source.path), "jaxtyping"):
+        message = "the project does not depend on jaxtyping; add it, or use --style asserts or comments"
+        raise GuardFailed(Failure(source.path, message))
+    rows = {row for rows in _rows_named(old, name) for row in rows} if name else None
+    base, own = without_annotations(old, rows)
+    texts = ProjectTexts.around(source.path)
+    wanted: dict[int, tuple[str, tuple[Annotation, ...]]] = {}
+    for module, function in _found(replace(source, text=base), name, texts):
+        wanted[module.span(function.node.name).row] = (function.name, annotations_of(function.needs))
+    made = with_annotations(base, wanted, _style(source))
+    placed = [
+        PlacedGuard(wanted[row][0], row, {"parameter": each.parameter, "type": each.kind, "axes": each.axes})
+        for row, several in made.written.items()
+        for each in several
+    ]
+    return _made(source, made.text, tuple(placed), own, [*_notes(texts, "annotations"), *made.notes])
+
+
+def _notes(texts: ProjectTexts, what: str) -> list[str]:
+    if texts.obstacle is not None:
+        return [f"no {what}: {texts.obstacle}"]
+    if texts.layer_obstacle is not None:
+        return [f"no {what} on layers: {texts.layer_obstacle}"]
+    return []
 
 
 def _commented(source: SourceText, name: str) -> GuardedFile:

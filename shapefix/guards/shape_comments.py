@@ -40,7 +40,7 @@ class ShapeComment:
 
 
 def own_comments(text: str) -> dict[int, int]:
-    """Return the rows with a comment of shapefix, and the column where the space before it begins."""
+    """Return the rows with a comment of shapefix, and the column after their code."""
     rows = rows_of(text)
     if "#: " not in text:
         return {}
@@ -67,7 +67,7 @@ def without_comments(text: str, own: Mapping[int, int]) -> str:
 
 
 def comments_for(text: str, module: Module, found: GeneralSizes) -> Iterator[ShapeComment]:
-    """Yield the comments of a function that say something new; text has none of shapefix."""
+    """Yield the comments of a function; text has none of shapefix."""
     free = _free_rows(text)
     last: dict[str, tuple[str, ...]] = {}
     shown: tuple[str, ...] = ()
@@ -114,12 +114,12 @@ def _words_of(module: Module, found: GeneralSizes) -> set[str]:
 
 
 def _is_unambiguous(known: KnownSizes) -> bool:
-    """Check that sizes of the same name are the same size."""
+    """Check whether sizes of the same name are the same size."""
     return len(set(known.texts)) == len(set(known.sizes))
 
 
 def _is_plain(known: KnownSizes) -> bool:
-    """Check for sizes that a reader knows by name: numbers, letters and settings, in short arithmetic."""
+    """Check for readable sizes: numbers, letters and settings, in short arithmetic."""
     return bool(known.sizes) and all(
         text.count("(") <= 1 and not _CALL.search(text) and "." not in text and len(text) <= _LONGEST_SIZE
         for text in known.texts
@@ -188,7 +188,7 @@ def _takes_comment(row: str) -> bool:
 
 
 def fitting(text: str, comments: Sequence[ShapeComment], style: CodeStyle) -> list[ShapeComment]:
-    """Return the comments of rows that stay within the line length."""
+    """Return the comments within the line length."""
     rows = rows_of(text)
     return [
         each
@@ -198,7 +198,7 @@ def fitting(text: str, comments: Sequence[ShapeComment], style: CodeStyle) -> li
 
 
 def with_comments(text: str, comments: Sequence[ShapeComment], style: CodeStyle) -> str:
-    """Return a text with comments, in line with those of neighboring rows unless a formatter undoes that."""
+    """Return a text with comments, aligned with those of neighboring rows unless there is a formatter."""
     rows = rows_of(text)
     wanted = {comment.row: comment.text for comment in comments}
     columns = {row: style.width(rows[row - 1].rstrip("\r\n")) for row in wanted}

@@ -1,4 +1,4 @@
-"""Find the sizes that a function's names have in every call, as far as the file and its layers tell."""
+"""Find the sizes of a function's names in all of its calls."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules
+from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.classes import member
-from shapefix.interpreter.evaluator import Frame
+from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.events import Event, OperationCalled, OpRejected
 from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.modules import Module
@@ -74,7 +75,7 @@ class SizeFinder:
         self._module = module
 
     def find(self, targets: Sequence[Target]) -> Iterator[GeneralSizes]:
-        """Yield the sizes in each target: those of the file's calls, or else those that the code requires."""
+        """Yield the sizes in each target: of the file's calls, or else those required by the code."""
         ev = self._watcher(targets, {})
         try:
             run_program(ev, self._module, STEPS)
@@ -136,7 +137,7 @@ class SizeFinder:
         return self._called(target, given) if depends else found
 
     def _required(self, target: Target) -> GeneralSizes:
-        """Run a function with unknown arguments, then with batches for those that go into a convolution."""
+        """Run a function with unknown arguments, then with batches for the inputs of convolutions."""
         found, images = self._requested(target, {})
         return self._requested(target, images)[0] if images else found
 
@@ -158,8 +159,11 @@ class SizeFinder:
             if own.owner is not None and own.function.binding is not Binding.STATIC_METHOD:
                 made = instantiate(ev, own.owner, Arguments([], _numbers(own)), own.node)
                 receiver = made if isinstance(made, InstanceValue) else InstanceValue(own.owner, open=True)
-            required = parameters_without_default(own.node)[receiver is not None :]
-            arguments = {name: Unknown(name) for name in required}
+            required = _required_parameters(own.node)[receiver is not None :]
+            arguments = {
+                param.name.value: Unknown(param.name.value, tensor=_annotated(ev, param))
+                for param in required
+            }
             named = {id(value): name for name, value in arguments.items()}
             positional: list[Value] = [] if receiver is None else [receiver]
             run_function(ev, own.function, [*positional, *arguments.values()], {}, False, own.node, receiver)
@@ -172,10 +176,16 @@ class SizeFinder:
             ev.close()
 
 
-def parameters_without_default(function: cst.FunctionDef) -> list[str]:
-    """Return the names of the positional parameters without a default."""
+def _required_parameters(function: cst.FunctionDef) -> list[cst.Param]:
+    """Return the positional parameters without a default."""
     params = [*function.params.posonly_params, *function.params.params]
-    return [param.name.value for param in params if param.default is None]
+    return [param for param in params if param.default is None]
+
+
+def _annotated(ev: Evaluator, param: cst.Param) -> TensorValue | None:
+    """Return the tensor of a parameter annotated as one."""
+    value = annotated_value(ev, param.annotation, param.name.value)
+    return value if isinstance(value, TensorValue) else None
 
 
 def _tensors(given: Mapping[str, Sizes]) -> dict[str, Callable[[], Value]]:
@@ -186,7 +196,7 @@ def _tensors(given: Mapping[str, Sizes]) -> dict[str, Callable[[], Value]]:
 
 
 def _images(parameters: Mapping[int, str], target: Target, ev: Watcher) -> dict[str, Sizes]:
-    """Return the sizes of a batch for each parameter that certainly goes into a convolution.
+    """Return the sizes of a batch for each certain input of a convolution.
 
     Convolutions take a single sample, too, which training code does not pass.
     """
@@ -216,7 +226,7 @@ def _images(parameters: Mapping[int, str], target: Target, ev: Watcher) -> dict[
 
 
 def _numbers(target: Target) -> dict[str, Value]:
-    """Return symbols for the arguments of a constructor that are numbers by default, or have no default."""
+    """Return symbols for the arguments of a constructor with a number as their default."""
     init = None if target.owner is None else member(target.owner, "__init__")
     if not isinstance(init, FunctionValue) or not isinstance(init.node, cst.FunctionDef):
         return {}
@@ -229,7 +239,7 @@ def _numbers(target: Target) -> dict[str, Value]:
 
 
 def _inputs(runs: Sequence[WatchedRun]) -> dict[str, Sizes]:
-    """Return the sizes of arguments over several calls: symbols where they differ, and for the batch."""
+    """Return the sizes of arguments over several calls, with symbols for different ones."""
     names = list(dict.fromkeys(name for run in runs for name in run.parameters))
     found: dict[str, Sizes] = {}
     for name in names:
@@ -280,7 +290,7 @@ def _sizes(value: Value | None) -> Sizes | None:
 def _general(
     target: Target, runs: Sequence[WatchedRun], ev: Watcher, images: frozenset[str] = frozenset()
 ) -> GeneralSizes:
-    """Keep the sizes that are the same in all runs; images are parameters with a batch for a convolution."""
+    """Keep the sizes common to all runs; images are parameters with a batch for a convolution."""
     events = [event for run in runs for several in run.events.values() for event in several]
     if not runs or any(isinstance(event, OpRejected) for event in events):
         return GeneralSizes(target, (), {})
@@ -309,7 +319,7 @@ def _general(
 
 
 def _agreed(times: Sequence[Named], context: CheckContext) -> dict[str, KnownSizes | None]:
-    """Return the sizes of names that are the same every time; None for other names."""
+    """Return the sizes common to all times by name; None for other names."""
     found: dict[str, KnownSizes | None] = {}
     for named in times:
         for name, value in named:
