@@ -381,9 +381,10 @@ def _variables(root: cst.CSTNode) -> Iterator[cst.Name]:
             pending.pop()
         elif isinstance(node, cst.Name):
             yield node
+        elif isinstance(node, (cst.Arg, cst.Attribute)):
+            pending.append(iter((node.value,)))
         else:
-            is_named = isinstance(node, (cst.Arg, cst.Attribute))
-            pending.append(iter((node.value,)) if is_named else children(node))
+            pending.append(children(node))
 
 
 def _later(event: Discarded, around: list[cst.CSTNode]) -> list[list[cst.CSTNode]]:
