@@ -59,7 +59,9 @@ class GuardFinder:
 
     def find(self, target: Target) -> FunctionGuards:
         """Return the guards of a function; it is run for them once."""
-        if self._texts.obstacle is not None or _is_unfit(target):
+        name = target.function.name if target.owner is None else target.owner.name
+        is_scripted = self._texts.is_scripted(name, target.owner is None)
+        if self._texts.obstacle is not None or _is_unfit(target) or is_scripted:
             return FunctionGuards(target.name, target.node, ())
         needs: dict[str, Need] = {}
         for need in list(self._needs(target)):
@@ -161,6 +163,8 @@ def _is_unfit(target: Target) -> bool:
     """Check for functions compiled from their source, and for class methods."""
     function = target.node
     if target.function.binding is Binding.CLASS_METHOD:
+        return True
+    if target.owner is not None and _mentions(target.owner.node, {"is_scripting"}):
         return True
     if function.asynchronous is not None or not isinstance(function.body, cst.IndentedBlock):
         return True

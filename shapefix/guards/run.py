@@ -246,7 +246,7 @@ def _found(source: SourceText, name: str, texts: ProjectTexts) -> list[tuple[Mod
 
 
 def _targets(modules: ProjectModules, module: Module, name: str) -> list[Target]:
-    finder = GuardFinder(modules, module, _files(modules, module), ProjectTexts(()))
+    finder = GuardFinder(modules, module, _files(modules, module), ProjectTexts(module.path, ()))
     try:
         return [target for target in finder.targets(name) if _is_here(target, module)]
     finally:
