@@ -130,9 +130,7 @@ def cat_need(one: str, other: str, dim: int) -> Need | None:
     if dim not in _OTHERS:
         return None
     first, second = f"{one}.shape{_OTHERS[dim]}", f"{other}.shape{_OTHERS[dim]}"
-    message = (
-        f"{one} has shape {{tuple({one}.shape)}}; {other} has {{tuple({other}.shape)}}; cat in dim {dim}"
-    )
+    shapes = f"{one} has shape {{tuple({one}.shape)}}; {other} has {{tuple({other}.shape)}}"
     # torch ignores tensors of shape (0,).
     condition = f"{first} == {second} or 0 in {one}.shape + {other}.shape"
     return Need(condition, f"{shapes}; cat in dim {dim}", f"{first}, {second}")
