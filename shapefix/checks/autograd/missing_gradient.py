@@ -17,7 +17,9 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Expe
 from shapefix.domains.gradients import NoGradientRead
 from shapefix.interpreter.modules import Place, nodes
 
-_FACTORIES = frozenset({"rand", "randn", "zeros", "ones", "full", "tensor", "empty", "randn_like", "rand_like"})
+_FACTORIES = frozenset(
+    {"rand", "randn", "zeros", "ones", "full", "tensor", "empty", "randn_like", "rand_like"}
+)
 
 
 @rule("SF909", on=NoGradientRead)
@@ -40,7 +42,9 @@ def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -
         error=error,
         evidence=[
             *call_trace(event),
-            Evidence(made.place.span, "computed here" if event.is_computed else "without a gradient", Role.CAUSE),
+            Evidence(
+                made.place.span, "computed here" if event.is_computed else "without a gradient", Role.CAUSE
+            ),
             Evidence(event.place.span, f"`{name}.grad` is None", Role.FAILURE),
         ],
         fixes=[_fix(event, made.place)],
@@ -101,10 +105,16 @@ def _leaf(made: Place) -> Edit | None:
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue
         asked = [a for a in call.args if a.keyword is not None and a.keyword.value == "requires_grad"]
-        if call.func.attr.value not in _FACTORIES or not asked or not isinstance(other, (cst.Float, cst.Integer)):
+        if (
+            call.func.attr.value not in _FACTORIES
+            or not asked
+            or not isinstance(other, (cst.Float, cst.Integer))
+        ):
             continue
         start, whole = module.span(node), module.span(asked[0])
-        plain = module.code(node).replace(module.code(call), _without(module.code(call), module.code(asked[0])))
+        plain = module.code(node).replace(
+            module.code(call), _without(module.code(call), module.code(asked[0]))
+        )
         return Edit(start, f"({plain.strip()}).requires_grad_()") if whole else None
     return None
 

@@ -7,9 +7,8 @@ from shapefix.domains.training import ParametersRejected, RejectedArgument
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
-    FALSE,
     BoundMethod,
     ClassValue,
     Constant,
