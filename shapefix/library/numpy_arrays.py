@@ -393,13 +393,3 @@ def as_tensor_of(
     if not copies:
         made.storage = array.storage
     return made
-
-
-@function("torch.from_numpy")
-def from_numpy(call: Call) -> Value:
-    held = as_array(arguments_of(call).value("ndarray"))
-    if held is None:
-        return TensorValue(device=placed(call.ev, ASKED_CPU, call.place))
-    made = as_tensor_of(call, held, copies=False)
-    made.device = placed(call.ev, ASKED_CPU, call.place)
-    return made
