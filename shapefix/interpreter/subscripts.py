@@ -153,12 +153,20 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
     return _element(owner)
 
 
+_MOST_CELLS = 4_000
+"""Maximum number of items looked at in a list of lists."""
+
+
 def _any_of(items: tuple[Value, ...]) -> Value:
     """An arbitrary one of these items; in rows of the same form the numbers of each column."""
     first = items[0]
     rows = [each.items for each in items if isinstance(each, TupleValue)]
     if isinstance(first, TupleValue) and len(rows) == len(items) and len({len(row) for row in rows}) == 1:
         return TupleValue(tuple(_any_of(column) for column in zip(*rows, strict=True)), first.names)
+    lists = [each.items for each in items if isinstance(each, ListValue) and each.items]
+    if isinstance(first, ListValue) and len(lists) == len(items) and len({len(row) for row in lists}) == 1:
+        if len(lists) * len(lists[0]) <= _MOST_CELLS:
+            return ListValue(tuple(_any_of(column) for column in zip(*lists, strict=True)))
     return _any_number(items) or _element(TupleValue(items))
 
 

@@ -5,7 +5,7 @@ Arrays are not tensors: methods of the same name behave differently.
 
 from __future__ import annotations
 
-from shapefix.domains.devices import ASKED_CPU, placed
+from shapefix.domains.devices import ASKED_CPU
 from shapefix.domains.raggedness import varying
 from shapefix.interpreter.calls import Arguments, Call, call_library
 from shapefix.interpreter.containers import NO_AXES, ListValue, TupleValue, elements
@@ -27,7 +27,7 @@ from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import counted, fitting, full_of, listed, range_of, selected
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import BoundArguments, arguments_of
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result, device_asked, is_number
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides

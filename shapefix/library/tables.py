@@ -33,8 +33,8 @@ from shapefix.library.numpy_operations import promoted
 from shapefix.library.ops.nested_lists import leaf_dtype
 from shapefix.library.ops.value_range import listed, part_of, range_of
 from shapefix.library.python.random_numbers import drawn_number
-from shapefix.library.removed_arguments import is_at_least
 from shapefix.library.registry import METHODS, Handler, declare, function, method
+from shapefix.library.removed_arguments import is_at_least
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
@@ -135,7 +135,14 @@ def texts_of(value: Value | None) -> str | None:
 @function("pandas.read_csv", "pandas.read_excel", "pandas.read_parquet", "pandas.read_json")
 def read_file(call: Call) -> Value:
     """Table of unknown columns."""
-    given = call.arguments.keywords.keys() & {"chunksize", "iterator", "sheet_name", "typ", "lines", "squeeze"}
+    given = call.arguments.keywords.keys() & {
+        "chunksize",
+        "iterator",
+        "sheet_name",
+        "typ",
+        "lines",
+        "squeeze",
+    }
     return Unknown() if given or call.arguments.open else LibraryObject(FRAME, {}, call.place)
 
 
@@ -403,7 +410,12 @@ def dummies(call: Call) -> Value:
     columns = columns_of(given)
     is_whole = columns is not None and all(texts_of(column) is not None for column in columns.values())
     is_texts = is_whole or texts_of(given) is not None
-    if call.arguments.open or "dtype" in keywords or not is_texts or not is_at_least(call.ev, "2.0", "pandas"):
+    if (
+        call.arguments.open
+        or "dtype" in keywords
+        or not is_texts
+        or not is_at_least(call.ev, "2.0", "pandas")
+    ):
         return Unknown()
     made = LibraryObject(FRAME, {}, call.place)
     made.fields[_OF_ONE_DTYPE] = "bool"
@@ -613,6 +625,4 @@ def note_table(call: Call, data: Value | None) -> None:
         reason = TableMisuse.TEXTS
     else:
         return
-    call.ev.emit(
-        TableMisused(call.place, call.ev.calls, reason, call.name, data.place, texts_of(data) or "")
-    )
+    call.ev.emit(TableMisused(call.place, call.ev.calls, reason, call.name, data.place, texts_of(data) or ""))

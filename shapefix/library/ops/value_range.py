@@ -139,7 +139,10 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
     ranges = list(_ranges(data))
     known = [each for each in ranges if each is not None]
     if ranges and len(known) == len(ranges):
-        least, most = min(each.least.value or 0 for each in known), max(each.most.value or 0 for each in known)
+        least, most = (
+            min(each.least.value or 0 for each in known),
+            max(each.most.value or 0 for each in known),
+        )
         is_drawn = any(each.drawn for each in known)
         made.extremes = ValueRange(Size.of(least), Size.of(most), is_drawn)
     return made
