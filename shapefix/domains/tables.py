@@ -10,7 +10,7 @@ from shapefix.interpreter.modules import Place
 
 
 class TableMisuse(Enum):
-    """Use of a table that raises: a whole TABLE or COLUMN as a tensor, a column of TEXTS, a LABEL that is gone."""
+    """Use of a table that raises: a TABLE or COLUMN as a tensor, a column of TEXTS, a LABEL that is gone."""
 
     TABLE = "table"
     COLUMN = "column"
@@ -22,8 +22,8 @@ class TableMisuse(Enum):
 class TableMisused(Event):
     """Use of a table that raises; function is the function or attribute.
 
-    source is the code that made the column of texts, or that shuffled the rows; None if unknown. detail is the
-    name of the column.
+    source is the code that made the column of texts, or that shuffled the rows; None if unknown. detail is
+    the name of the column.
     """
 
     reason: TableMisuse

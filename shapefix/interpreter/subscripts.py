@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shape, Sizes, TupleValue
 from shapefix.interpreter.dictionaries import is_complete
@@ -103,6 +104,9 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         return _of_sequence(ev, owner, index, node)
     if isinstance(owner, DictValue):
         if isinstance(index, Constant):
+            if owner.closed and index.value not in owner.fields:
+                for hook in hooks.missing_key:
+                    hook(ev, owner, index.value, node)
             return owner.read(index.value)
         # For an unknown key: even a column of texts is a list.
         return any_entry(ev, owner) or (owner.absent(index) if owner.absent is not None else Unknown())

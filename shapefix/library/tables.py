@@ -112,7 +112,7 @@ def shuffled_at(value: Value | None) -> Place | None:
 
 
 def with_labels_of(call: Call, made: Value, place: Place | None) -> Value:
-    """Copy of a table or column with its rows in another order, as shuffled at a place; None for new labels."""
+    """Copy of a table or column with rows shuffled at a place; None for rows with new labels."""
     if not isinstance(made, LibraryObject) or made.kind not in (FRAME, SERIES):
         return made
     columns = columns_of(made)

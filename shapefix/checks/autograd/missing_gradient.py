@@ -88,7 +88,7 @@ def _is_gradient(node: cst.CSTNode) -> bool:
 
 
 def _fix(event: NoGradientRead, made: Place) -> Fix:
-    """Return the fix to make a leaf of `torch.randn(3, requires_grad=True) * 0.1`, or to ask for a gradient."""
+    """Return the fix to make a leaf of a computed tensor, or to ask for a gradient."""
     if not event.is_computed:
         return Fix(Applicability.DISPLAY, "call `.requires_grad_()` of the tensor before it is used", ())
     edit = _leaf(made)
