@@ -67,8 +67,8 @@ class Checkpoints:
     files: dict[object, Saved | None] = field(default_factory=dict)
     loaded: dict[cst.CSTNode, Saved] = field(default_factory=dict)
     """Contents of the file that a call of `torch.load` reads."""
-    contents: dict[StateDict, tuple[Place, Place]] = field(default_factory=dict)
-    """States read from a file of this program, with the calls that wrote and read it."""
+    contents: dict[StateDict, tuple[Place, Place, frozenset[cst.CSTNode]]] = field(default_factory=dict)
+    """States read from a file of this program: the calls that wrote and read it, and the tests around."""
     compiled: set[cst.CSTNode] = field(default_factory=set)
     """Calls of `torch.compile` for modules."""
     is_trusting: bool = False

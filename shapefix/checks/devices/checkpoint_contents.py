@@ -81,6 +81,7 @@ def _quoted(key: object) -> str:
 def _no_key(event: CheckpointMisread, rule: Rule) -> Diagnostic:
     module, node = event.place.module, event.place.node
     where = rewrites.line_of(event.saved, module)
+    keys = ", ".join(map(repr, event.keys))
     near = difflib.get_close_matches(event.name, event.keys, 1, 0.6)
     index = node.slice[0].slice if isinstance(node, cst.Subscript) and len(node.slice) == 1 else None
     edit = None
@@ -89,7 +90,7 @@ def _no_key(event: CheckpointMisread, rule: Rule) -> Diagnostic:
     text = f"read {near[0]!r}" if near else "read a key that is saved"
     return rule.diagnostic(
         event.place.span,
-        f"the checkpoint has no key {event.name!r}: it is saved with {', '.join(map(repr, event.keys))} ({where})",
+        f"the checkpoint has no key {event.name!r}: it is saved with {keys} ({where})",
         error=ExpectedError("KeyError", f"'{event.name}'"),
         evidence=[
             *call_trace(event),

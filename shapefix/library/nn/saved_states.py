@@ -226,7 +226,7 @@ def load(call: Call) -> Value:
     if what and is_plain:
         call.ev.emit(ObjectsLoaded(call.place, call.ev.calls, what, saved.place))
     if isinstance(saved.value, StateDict):
-        checkpoints.contents[saved.value] = (saved.place, call.place)
+        checkpoints.contents[saved.value] = (saved.place, call.place, _open_tests(call.ev))
         return saved.value
     if isinstance(saved.value, DictValue):
         kept: dict[object, Value] = {
@@ -255,8 +255,9 @@ def _note_use(ev: Evaluator, owner: Value, name: str) -> None:
     """Report contents of a file used as a module: only a file of objects has them."""
     contents = ev.state[Checkpoints].contents
     if isinstance(owner, StateDict) and owner in contents and name in _OF_MODULES:
-        saved, loaded = contents[owner]
-        ev.emit(CheckpointMisread(loaded, ev.calls, saved, (), name))
+        saved, loaded, tests = contents[owner]
+        if _open_tests(ev) <= tests:
+            ev.emit(CheckpointMisread(loaded, ev.calls, saved, (), name))
     if not isinstance(owner, LoadedFile) or name not in _OF_OBJECTS or ev.state[Checkpoints].is_trusting:
         return
     if _open_tests(ev) <= owner.tests:
