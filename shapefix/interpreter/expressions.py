@@ -25,7 +25,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.narrowing import narrow
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
-from shapefix.interpreter.range_lists import list_of_numbers
+from shapefix.interpreter.range_lists import item_of, list_of_numbers
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.subscripts import evaluate_subscript
@@ -347,7 +347,7 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     results: list[Value] = []
     since = now()
     over: list[Value] = []
-    exact = _comprehend(ev, node.for_in, lambda _: results.append(ev.evaluate(node.elt)), over)
+    exact = _comprehend(ev, node.for_in, lambda _: results.append(item_of(ev, node.elt)), over)
     if isinstance(node, cst.SetComp):
         return _set_of(results, exact)
     if exact:

@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import peek
-from shapefix.interpreter.values import Constant, Integer, Value
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import ListedNumber
 
@@ -47,6 +47,18 @@ def list_of_numbers(ev: Evaluator, node: cst.ListComp) -> Value | None:
     if len(set(numbers)) <= most - least or least == most:
         return None
     return ListValue(None, Integer(Size.from_symbol(ListedNumber(least, most))), Size.of(len(numbers)))
+
+
+def item_of(ev: Evaluator, node: cst.BaseExpression) -> Value:
+    """Item of a comprehension; one of two whole numbers for `[1 if tag in row else 0 for tag in tags]`."""
+    item = ev.evaluate(node)
+    if not isinstance(item, Unknown) or not isinstance(node, cst.IfExp):
+        return item
+    numbers = [_number(ev, side) for side in (node.body, node.orelse)]
+    known = [number for number in numbers if number is not None]
+    if len(known) < 2 or known[0] == known[1]:
+        return item
+    return Integer(Size.from_symbol(ListedNumber(min(known), max(known))))
 
 
 def _range(ev: Evaluator, node: cst.BaseExpression) -> range | None:

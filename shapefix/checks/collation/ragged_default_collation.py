@@ -11,11 +11,13 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, ragged_condition, ragged_origin
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import, Role
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import, Role
 from shapefix.domains.batches import Collated
 from shapefix.domains.raggedness import Origin
+from shapefix.domains.windows import ShortWindow
 from shapefix.interpreter.containers import DictValue
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Module, Place, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Reference, Text, Value
 
@@ -46,6 +48,54 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
             fixes=_pad_inputs(event, made, context),
         )
         return
+
+
+@rule("SF302", on=ShortWindow)
+def short_window(event: ShortWindow, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    """Report windows that the end of a series makes shorter."""
+    window, module = event.window, event.place.module
+    width, code = context.text(window.width), abbreviate(window.place.code)
+    where = rewrites.line_of(window.place, module)
+    counted = () if event.counted is None else (Evidence(event.counted.span.start(), "counted here"),)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{code}` ({where}) is shorter than {width} for the last samples: `__len__` counts each start",
+        evidence=[
+            *call_trace(event),
+            Evidence(window.place.span, f"a window of {width} from the index of the sample on", Role.CAUSE),
+            *counted,
+            Evidence(event.place.span, "collated here", Role.FAILURE),
+        ],
+        error=ExpectedError("RuntimeError", "stack expects each tensor to be equal size"),
+        fixes=[rewrites.unsafe_or_advice("leave out the samples without a whole window", _fewer(event))],
+    )
+
+
+def _fewer(event: ShortWindow) -> Edit | None:
+    """Return the edit to `len(self.data) - self.window` of the number of samples."""
+    counted, node = event.counted, event.window.place.node
+    if (
+        counted is None
+        or not isinstance(counted.node, cst.FunctionDef)
+        or not isinstance(node, cst.Subscript)
+    ):
+        return None
+    returned = [each.value for each in nodes(counted.node) if isinstance(each, cst.Return)]
+    part = node.slice[0].slice
+    stop = part.upper if isinstance(part, cst.Slice) else None
+    if (
+        len(returned) != 1
+        or not isinstance(returned[0], cst.Call)
+        or not isinstance(stop, cst.BinaryOperation)
+    ):
+        return None
+    is_plain = isinstance(stop.operator, cst.Add) and isinstance(
+        stop.right, (cst.Name, cst.Attribute, cst.Integer)
+    )
+    code = event.window.place.module.code(stop.right)
+    if not is_plain or (isinstance(stop.right, cst.Name) and not code.isupper()):
+        return None
+    return Edit(counted.module.span(returned[0]).end(), f" - {code}")
 
 
 def collation_error(event: Collated, row: Value) -> ExpectedError:
