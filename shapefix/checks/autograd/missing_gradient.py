@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.gradient_tests import tests_gradient
-from shapefix.checks.support.syntax import enclosing, enclosing_function
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.gradients import NoGradientRead
@@ -28,6 +28,9 @@ def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -
     error = _error(event.place)
     made = event.tensor.origin
     if error is None or made is None or not isinstance(node, cst.Attribute) or _is_tested(event.place):
+        return
+    if holds(made.place.node, node):
+        # The tensor of an earlier pass of the loop.
         return
     name = abbreviate(module.code(node.value))
     where = rewrites.line_of(made.place, module)

@@ -56,7 +56,8 @@ def short_window(event: ShortWindow, context: CheckContext, rule: Rule) -> Itera
     window, module = event.window, event.place.module
     width, code = context.text(window.width), abbreviate(window.place.code)
     where = rewrites.line_of(window.place, module)
-    counted = () if event.counted is None else (Evidence(event.counted.span.start(), "counted here"),)
+    number = _counted(event)
+    counted = () if number is None else (Evidence(number.span, "the samples are counted here"),)
     yield rule.diagnostic(
         event.place.span,
         f"`{code}` ({where}) is shorter than {width} for the last samples: `__len__` counts each start",
@@ -73,29 +74,26 @@ def short_window(event: ShortWindow, context: CheckContext, rule: Rule) -> Itera
 
 def _fewer(event: ShortWindow) -> Edit | None:
     """Return the edit to `len(self.data) - self.window` of the number of samples."""
-    counted, node = event.counted, event.window.place.node
-    if (
-        counted is None
-        or not isinstance(counted.node, cst.FunctionDef)
-        or not isinstance(node, cst.Subscript)
-    ):
-        return None
-    returned = [each.value for each in nodes(counted.node) if isinstance(each, cst.Return)]
-    part = node.slice[0].slice
+    counted, node = _counted(event), event.window.place.node
+    part = node.slice[0].slice if isinstance(node, cst.Subscript) else None
     stop = part.upper if isinstance(part, cst.Slice) else None
-    if (
-        len(returned) != 1
-        or not isinstance(returned[0], cst.Call)
-        or not isinstance(stop, cst.BinaryOperation)
-    ):
+    if counted is None or not isinstance(counted.node, cst.Call):
         return None
-    is_plain = isinstance(stop.operator, cst.Add) and isinstance(
-        stop.right, (cst.Name, cst.Attribute, cst.Integer)
-    )
-    code = event.window.place.module.code(stop.right)
-    if not is_plain or (isinstance(stop.right, cst.Name) and not code.isupper()):
+    if not isinstance(stop, cst.BinaryOperation) or not isinstance(stop.operator, cst.Add):
         return None
-    return Edit(counted.module.span(returned[0]).end(), f" - {code}")
+    width, code = stop.right, event.window.place.module.code(stop.right)
+    # A local name is none of the method that counts.
+    is_shared = isinstance(width, (cst.Attribute, cst.Integer)) or code.isupper()
+    return Edit(counted.span.end(), f" - {code}") if is_shared else None
+
+
+def _counted(event: ShortWindow) -> Place | None:
+    """Return the number of samples in the code: what `__len__` returns."""
+    if event.counted is None:
+        return None
+    returned = [each.value for each in nodes(event.counted.node) if isinstance(each, cst.Return)]
+    value = returned[0] if len(returned) == 1 else None
+    return None if value is None else Place(event.counted.module, value)
 
 
 def collation_error(event: Collated, row: Value) -> ExpectedError:
