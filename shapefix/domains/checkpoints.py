@@ -100,7 +100,7 @@ class NotAState(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CheckpointMisread(Event):
-    """Use of the contents of a file that are something else: a key not saved, or a method of a module.
+    """Wrong use of the contents of a file: a key not saved, or a method of a module.
 
     saved is the call that wrote the file; keys are its keys, empty for the state of a module; name is the
     missing key or attribute.

@@ -1,4 +1,4 @@
-"""Tables of pandas: uses of them that Python or torch rejects."""
+"""Tables of pandas: uses rejected by Python or torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.interpreter.modules import Place
 
 
 class TableMisuse(Enum):
-    """Use of a table that raises: a TABLE or COLUMN as a tensor, a column of TEXTS, a LABEL that is gone."""
+    """Rejected uses of a table: a TABLE or COLUMN as a tensor, a column of TEXTS, a missing LABEL."""
 
     TABLE = "table"
     COLUMN = "column"
@@ -20,10 +20,10 @@ class TableMisuse(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TableMisused(Event):
-    """Use of a table that raises; function is the function or attribute.
+    """Rejected use of a table; function is the function or attribute.
 
-    source is the code that made the column of texts, or that shuffled the rows; None if unknown. detail is
-    the name of the column.
+    source is the place of creating the texts, or of shuffling the rows; None if unknown. detail is the name
+    of the column.
     """
 
     reason: TableMisuse

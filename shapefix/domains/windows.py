@@ -1,4 +1,4 @@
-"""Windows of a series: slices of a tensor that begin at the index of a sample."""
+"""Windows of a series: slices of a tensor from the index of a sample on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Windows:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ShortWindow(Event):
-    """Default collation of samples with a window that the end of the series makes shorter for the last ones.
+    """Default collation of windows of a series, shorter for the last samples.
 
     The place is that of the loader; counted is the `__len__` of its dataset, None if unknown.
     """

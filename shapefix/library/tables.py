@@ -50,7 +50,7 @@ _LOC = "pandas.<loc>"
 _TEXTS = "<texts>"
 """Field of a column of texts, and of an array of objects, with the name of the column."""
 _SHUFFLED = "<shuffled>"
-"""Field of a table or column whose rows keep their labels in another order: the place that shuffled them."""
+"""Field of a table or column with shuffled labels: the place of the shuffle."""
 _OF_ONE_DTYPE = "<dtype>"
 """Field of a table of unknown columns with one dtype."""
 _ATTRIBUTES = frozenset(
@@ -106,7 +106,7 @@ def rows_of(table: LibraryObject) -> Size:
 
 
 def shuffled_at(value: Value | None) -> Place | None:
-    """Place that shuffled the rows of a table or column, which keep their labels; None if unknown."""
+    """Place of shuffling the rows of a table or column together with their labels; None if unknown."""
     place = value.fields.get(_SHUFFLED) if isinstance(value, LibraryObject) else None
     return place if isinstance(place, Place) else None
 
@@ -351,7 +351,7 @@ def same_columns(call: Call) -> Value:
 
 
 def _leaves_out_rows(call: Call) -> bool:
-    """Check for a sample of fewer rows that keeps their labels."""
+    """Check for a sample of fewer rows with their labels."""
     keywords, part = call.arguments.keywords, call.constant(1, "frac")
     if call.arguments.open or keywords.keys() & {"ignore_index", "replace", "axis"}:
         return False
@@ -373,7 +373,7 @@ def perhaps_written(call: Call) -> Value:
 @method(FRAME, "@loc")
 @method(SERIES, "@loc")
 def by_label(call: Call) -> Value:
-    """Access by the labels of rows, which may be a write."""
+    """Access by the labels of rows, perhaps for a write."""
     place = shuffled_at(call.receiver)
     _lose(call, call.receiver)
     made = LibraryObject(_LOC, {}, call.place)

@@ -1,4 +1,4 @@
-"""SF909: `.grad` of a tensor that gets no gradient."""
+"""SF909: `.grad` of a tensor without a gradient."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -
 
 
 def _error(place: Place) -> ExpectedError | None:
-    """Return the exception of the expression around `x.grad` if that is None; None if there is none."""
+    """Return the exception of the expression around `x.grad` if that is None; else None."""
     path = enclosing(place.module, place.node)
     around = path[-2] if len(path) > 1 else None
     if isinstance(around, cst.Attribute):
@@ -99,7 +99,7 @@ def _fix(event: NoGradientRead, made: Place) -> Fix:
 
 
 def _leaf(made: Place) -> Edit | None:
-    """Return the edit to move `requires_grad=True` behind the operation."""
+    """Return the edit to request the gradient after the operation."""
     node, module = made.node, made.module
     if not isinstance(node, cst.BinaryOperation):
         return None

@@ -66,7 +66,7 @@ def saved_tensor_written(
 
 
 def _backward(event: SavedTensorWritten, context: CheckContext) -> tuple[SavedTensor, Backward] | None:
-    """Return what was saved, and the first backward through it; None if that comes before the write."""
+    """Return a saved tensor and the first backward through it; None if that comes before the write."""
     saved: SavedTensor | None = event.saved
     for _ in range(_EARLIER):
         if saved is None or saved.place.node is event.place.node:

@@ -52,7 +52,7 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
 
 @rule("SF302", on=ShortWindow)
 def short_window(event: ShortWindow, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report windows that the end of a series makes shorter."""
+    """Report shorter windows at the end of a series."""
     window, module = event.window, event.place.module
     width, code = context.text(window.width), abbreviate(window.place.code)
     where = rewrites.line_of(window.place, module)
@@ -82,13 +82,13 @@ def _fewer(event: ShortWindow) -> Edit | None:
     if not isinstance(stop, cst.BinaryOperation) or not isinstance(stop.operator, cst.Add):
         return None
     width, code = stop.right, event.window.place.module.code(stop.right)
-    # A local name is none of the method that counts.
+    # `__len__` has no local names of `__getitem__`.
     is_shared = isinstance(width, (cst.Attribute, cst.Integer)) or code.isupper()
     return Edit(counted.span.end(), f" - {code}") if is_shared else None
 
 
 def _counted(event: ShortWindow) -> Place | None:
-    """Return the number of samples in the code: what `__len__` returns."""
+    """Return the number of samples in the code, the result of `__len__`."""
     if event.counted is None:
         return None
     returned = [each.value for each in nodes(event.counted.node) if isinstance(each, cst.Return)]

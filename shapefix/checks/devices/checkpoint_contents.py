@@ -1,4 +1,4 @@
-"""SF614: contents of a checkpoint that are not what the code reads."""
+"""SF614: a checkpoint read in another form than it was saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SF615: a state kept for later that is the model's own, and changes with it."""
+"""SF615: a state kept for later without a copy of the weights."""
 
 from __future__ import annotations
 

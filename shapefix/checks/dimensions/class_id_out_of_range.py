@@ -70,7 +70,7 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
 
 
 def _one_hot(event: OpRejected, error: IndexOutOfRange, context: CheckContext, rule: Rule) -> Diagnostic:
-    """Report ids that `one_hot` rejects."""
+    """Report ids rejected by `one_hot`."""
     target = event.operands[0].tensor
     outside, classes = context.text(error.index), context.text(error.size)
     is_drawn = target.extremes is not None and target.extremes.drawn

@@ -1,4 +1,4 @@
-"""SF523: a table of pandas used in a way that torch or pandas rejects."""
+"""SF523: a table of pandas in the place of numbers."""
 
 from __future__ import annotations
 

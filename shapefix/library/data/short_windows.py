@@ -1,4 +1,4 @@
-"""Windows of a series that its end makes shorter for the last samples of a dataset."""
+"""Windows of a series, shorter at its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHORTEST = 3
 
 
 def note_short_windows(call: Call, loader: LibraryObject | InstanceValue, dataset: Value, one: Value) -> None:
-    """Report windows in a sample that are shorter for the last samples of the dataset."""
+    """Report windows of a sample, shorter for the last samples of the dataset."""
     taken = call.ev.state[Windows].taken
     nodes = {step.place.node for part in _parts(one) for step in _steps_of(part)} if taken else set()
     windows = [window for window in taken if window.place.node in nodes]
@@ -47,7 +47,7 @@ def _parts(one: Value) -> Iterator[Value]:
 
 
 def _steps_of(value: Value) -> Iterator[LayoutStep]:
-    """Iterate over the operations that computed a tensor or an array."""
+    """Iterate over the operations of a tensor or an array."""
     tensor = value if isinstance(value, TensorValue) else as_array(value)
     step = tensor.origin if tensor is not None else None
     for _ in range(_FARTHEST):

@@ -167,7 +167,7 @@ def note_loaded(call: Call) -> None:
 
 
 def _is_path(ev: Evaluator, value: Value | None) -> bool:
-    """Check for a text, or for the name of a file that the program has written."""
+    """Check for a text, or for the name of a file written by the program."""
     if isinstance(value, Constant):
         return isinstance(value.value, str)
     return isinstance(value, Text) or (value is not None and value in ev.state[Checkpoints].files)
@@ -239,7 +239,7 @@ def load(call: Call) -> Value:
 
 @hooks.missing_key
 def _note_missing(ev: Evaluator, owner: DictValue, key: object, node: cst.CSTNode) -> None:
-    """Report a key that a file of this program does not have."""
+    """Report a key missing in a file of this program."""
     saved = next(iter(owner.written.values()), None)
     if owner.kind == CHECKPOINT and saved is not None and isinstance(key, str):
         keys = tuple(each for each in owner.fields if isinstance(each, str))

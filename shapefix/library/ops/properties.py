@@ -76,7 +76,7 @@ def dtype(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("@grad")
 def grad(call: Call, tensor: TensorValue) -> Value:
-    """Report a tensor that certainly has no gradient."""
+    """Report a tensor certainly without a gradient."""
     state = call.ev.state[Gradients]
     known = requires_grad(tensor)
     computed = known is True and not state.retained and is_computed(call.ev, tensor)
