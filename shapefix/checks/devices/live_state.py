@@ -87,7 +87,11 @@ def _is_state_of(module: Module, value: cst.BaseExpression, model: str) -> bool:
 
 def _is_trained_on(module: Module, scope: cst.CSTNode, taken: cst.CSTNode, loaded: cst.CSTNode) -> bool:
     """Whether a state is taken in a training loop, and loaded after it."""
-    for node in enclosing(module, taken):
+    around = enclosing(module, taken)
+    if not any(isinstance(node, cst.If) and _compares(node.test) for node in around):
+        # The last state of a loop, not the best one.
+        return False
+    for node in around:
         if not isinstance(node, (cst.For, cst.While)) or any(each is loaded for each in nodes(node)):
             continue
         for each in nodes(node):
@@ -95,6 +99,13 @@ def _is_trained_on(module: Module, scope: cst.CSTNode, taken: cst.CSTNode, loade
                 if each.func.attr.value == "step" and _is_optimizer(module, scope, each.func.value):
                     return True
     return False
+
+
+def _compares(test: cst.BaseExpression) -> bool:
+    """Whether a condition compares two values by their order, such as a loss with the lowest one."""
+    ordered = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+    targets = (node for node in nodes(test) if isinstance(node, cst.ComparisonTarget))
+    return any(isinstance(target.operator, ordered) for target in targets)
 
 
 def _is_optimizer(module: Module, scope: cst.CSTNode, owner: cst.BaseExpression) -> bool:
