@@ -262,7 +262,7 @@ class DisplayPaths:
 
     def finding(self, finding: Diagnostic) -> Diagnostic:
         """Return the finding with the user's file names in all its spans."""
-        spans = (finding.span, *(step.span for step in finding.evidence))
+        spans = (finding.span, finding.cause.span, *(step.span for step in finding.evidence))
         if not self._names and not any(is_notebook(span.path) for span in spans):
             return finding
         notebook = self._notebook(finding.span.path) if is_notebook(finding.span.path) else None

@@ -46,6 +46,8 @@ def cells(data: bytes) -> tuple[Cell, ...]:
 
 def code_cells(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each Python cell among all cells, from 1, and its JSON. Raises Unreadable."""
+    if not data.strip():
+        raise Unreadable("is empty, not a notebook")
     try:
         notebook = json.loads(data)
         found = _cells(notebook)

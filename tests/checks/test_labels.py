@@ -131,6 +131,20 @@ LOST = {
         """,
         ["SF202 4"],
     ),
+    "rows masked by a helper, and used after it": (
+        """
+        def cut(ids):
+            labels = ids[:, 1:]
+            labels[0, 3:] = -100
+            return labels, len(labels)
+
+        def step(rows, batch):
+            targets = torch.stack(rows)
+            masked, count = cut(targets)
+            return model(input_ids=batch["input_ids"], labels=targets)
+        """,
+        ["SF202 4"],
+    ),
     "a mask through the rows of a copy": (
         """
         def f(batch):
@@ -147,6 +161,17 @@ LOST = {
 }
 
 KEPT = {
+    "rows masked by a helper whose result takes the name of the rows": """
+        def cut(ids):
+            labels = ids[:, 1:]
+            labels[0, 3:] = -100
+            return labels, len(labels)
+
+        def step(rows, batch):
+            targets = torch.stack(rows)
+            targets, count = cut(targets)
+            return model(input_ids=batch["input_ids"], labels=targets)
+    """,
     "a mask of the padding alone": """
         def f(e):
             out = tokenizer(e["instruction"], **fixed)

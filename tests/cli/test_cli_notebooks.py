@@ -65,6 +65,15 @@ def test_lines_in_messages_are_those_of_cells(project: Project) -> None:
     assert "`CrossEntropyLoss` (line 1 of cell 5) expects scores" in found["message"]
 
 
+def test_a_cause_in_a_notebook_is_in_a_cell_for_other_files_too(project: Project) -> None:
+    old = "import pytorch_lightning as pl\ntrainer = pl.Trainer()\ntrainer.fit(m, train_dataloader=l)"
+    folder = project(later=f"m = l = None\n{old}\n")
+    notebook(folder / "first.ipynb", "m = l = None", old)
+    found = json.loads(shapefix("check", "--output-format", "json").out)
+    assert [each["cause"].get("cell") for each in found] == [3, 3]
+    assert {each["cause"]["location"]["row"] for each in found} == {3}
+
+
 def test_fix_changes_the_cell_and_no_other_byte(project: Project) -> None:
     folder = project()
     before = notebook(folder / "train.ipynb", IMPORTS.replace("from model import Net", ""), VIEW)

@@ -298,6 +298,14 @@ def test_a_loader_transforms_the_rows_of_a_batch_together(check: Check) -> None:
     assert check(code, {"SF302"}) == []
 
 
+@pytest.mark.parametrize(("rows", "is_list"), [("[[1, 2], [3, 4], [5, 6]]", False), ("[[1], [2, 3]]", True)])
+def test_a_slice_of_a_column_is_a_list_only_where_its_rows_differ(rows: str, is_list: bool) -> None:
+    program = f"{IMPORTS}reveal(Dataset.from_dict({{'ids': {rows}}}).with_format('torch')['ids'][0:2])"
+    (ours,), (real,) = revealed(program), executed(program)
+    assert isinstance(real, list) == is_list
+    assert isinstance(ours, ListValue) == is_list
+
+
 def test_a_dataset_of_rows() -> None:
     agree("reveal(Dataset.from_list([{'a': [1, 2], 'b': 'x'}, {'a': [3], 'b': 'y'}]))")
     agree(

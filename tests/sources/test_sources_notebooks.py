@@ -105,6 +105,7 @@ def test_cells_are_numbered_among_all_cells_and_only_python_is_taken() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
+        (b"", "is empty, not a notebook"),
         (b"print(1)", "is not a notebook: it is not JSON"),
         (b"[" * 100_000, "is not a notebook: it is not JSON"),
         (b"[]", "is not a notebook: it has no cells"),

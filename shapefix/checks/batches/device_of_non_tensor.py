@@ -38,7 +38,7 @@ def device_of_non_tensor(event: MoveOfNonTensor, context: CheckContext, rule: Ru
     yield rule.diagnostic(
         event.place.span,
         f"{named} is {kind}",
-        error=ExpectedError("AttributeError", f"object has no attribute '{method}'"),
+        error=ExpectedError("AttributeError", f"{_type(event.value)}object has no attribute '{method}'"),
         evidence=evidence,
         fixes=() if is_tensors else _guard(event, node.func.value, subject),
     )
@@ -55,6 +55,24 @@ def _kind(value: Value) -> str:
     if isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str)):
         return "a string"
     return "None" if isinstance(value, Constant) and value.value is None else "a number"
+
+
+def _type(value: Value) -> str:
+    """Return the quoted name of a value's type, as in an AttributeError; empty if it is not known."""
+    match value:
+        case Constant():
+            name = type(value.value).__name__
+        case Text():
+            name = "str"
+        case TupleValue() | TextTuple():
+            name = "tuple"
+        case ListValue():
+            name = "list"
+        case DictValue():
+            name = "dict"
+        case _:
+            return ""
+    return f"'{name}' "
 
 
 def _items(value: Value) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import libcst as cst
 
@@ -34,13 +35,30 @@ def is_argument(holder: Holder) -> bool:
 
 def _is_read(holder: Holder, counts: Callable[[list[cst.CSTNode]], bool]) -> bool:
     for path in _mentions(holder.body, holder.name):
-        if not _is_after(holder.at, path[-1]):
-            continue
-        if isinstance(path[-2], cst.AssignTarget):
+        is_after = _is_after(holder.at, path[-1])
+        binding = _binding(path)
+        if binding is not None and (is_after or _is_within(holder.at, binding)):
             return False
-        if counts(path):
+        if is_after and counts(path):
             return True
     return False
+
+
+def _binding(path: list[cst.CSTNode]) -> cst.Assign | None:
+    """Return the assignment of a mention of a variable, alone or in a tuple of targets."""
+    for node, parent in pairwise(reversed(path[:-1])):
+        if isinstance(node, cst.AssignTarget):
+            return parent if isinstance(parent, cst.Assign) else None
+        if not isinstance(node, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
+            return None
+    return None
+
+
+def _is_within(here: Place, assignment: cst.Assign) -> bool:
+    """Whether the assigned expression runs here: `labels = mask(labels)` with a write in `mask`."""
+    span, whole = here.span, here.module.span(assignment.value)
+    begin, end = (whole.row, whole.column), (whole.end_row, whole.end_column)
+    return begin <= (span.row, span.column) and (span.end_row, span.end_column) <= end
 
 
 @dataclass(frozen=True)

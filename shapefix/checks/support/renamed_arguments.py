@@ -15,6 +15,10 @@ _TRAINING = {
     "per_gpu_eval_batch_size": "per_device_eval_batch_size",
 }
 _TOKENIZER = {"tokenizer": "processing_class"}
+_REPLACED_IN_TRAINING = {
+    "warmup_ratio": "`warmup_steps`: a number below 1 is a ratio",
+    "logging_dir": "the environment variable `TENSORBOARD_LOGGING_DIR`",
+}
 
 RENAMED: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("transformers", "TrainingArguments"): _TRAINING,
@@ -40,6 +44,8 @@ RENAMED: Mapping[tuple[str, str], Mapping[str, str]] = {
 """New names of arguments with the same meaning, by library and function."""
 
 REPLACED: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("transformers", "TrainingArguments"): _REPLACED_IN_TRAINING,
+    ("transformers", "Seq2SeqTrainingArguments"): _REPLACED_IN_TRAINING,
     ("lightning", "Trainer"): {
         "gpus": "`accelerator` and `devices`",
         "tpu_cores": "`accelerator` and `devices`",
@@ -122,8 +128,15 @@ def _flag(name: str, values: Mapping[str, str]) -> Callable[[cst.BaseExpression,
     return convert
 
 
+def _ratio(value: cst.BaseExpression, code: str) -> str | None:
+    """Return the warmup of a share of all steps, of which a whole number would be a number of steps."""
+    return f"warmup_steps={code}" if isinstance(value, cst.Float) and 0 <= float(code) < 1 else None
+
+
 _SAME = {"True": "True", "False": "False"}
 _CONVERTED: Mapping[tuple[str, str, str], Callable[[cst.BaseExpression, str], str | None]] = {
+    ("transformers", "TrainingArguments", "warmup_ratio"): _ratio,
+    ("transformers", "Seq2SeqTrainingArguments", "warmup_ratio"): _ratio,
     ("lightning", "Trainer", "gpus"): _gpus,
     ("lightning", "Trainer", "progress_bar_refresh_rate"): _flag("enable_progress_bar", {"0": "False"}),
     ("lightning", "Trainer", "checkpoint_callback"): _flag("enable_checkpointing", _SAME),

@@ -272,8 +272,11 @@ def _of_target(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedE
 def _of_state(error: SizeMismatch | WrongRank, name: str) -> ExpectedError:
     """Return the exception for the hidden state of a recurrent layer."""
     if isinstance(error, WrongRank):
-        states = "hx and cx" if name == "LSTM" else "hx"
-        return ExpectedError("RuntimeError", f"{states} should also be")
+        rank = error.want[0]
+        kind = "batched" if rank == 3 else "unbatched"
+        states, got = ("hx and cx", "(...) tensors") if name == "LSTM" else ("hx", f"{error.have}-D tensor")
+        words = f"For {kind} {rank}-D input, {states} should also be {rank}-D but got {got}"
+        return ExpectedError("RuntimeError", words)
     state = f"hidden[{error.operand - 1}]" if name == "LSTM" else "hidden"
     return ExpectedError("RuntimeError", f"Expected {state} size (...), got [...]")
 

@@ -14,6 +14,10 @@ _CHECKS = ("version", "signature", "hasattr", "fields", "parameters")
 """Parts of names in tests that tell versions apart: `__version__`, `inspect.signature`."""
 
 
+_OF_OTHER_VERSIONS = ("TypeError", "AttributeError", "ImportError", "ModuleNotFoundError")
+"""Exceptions of a library without an argument, a method or a name."""
+
+
 def is_guarded(place: Place, *exceptions: str) -> bool:
     """Whether an `if` on versions or a handler for one of these exceptions is around a place."""
     around = enclosing(place.module, place.node)
@@ -23,10 +27,22 @@ def is_guarded(place: Place, *exceptions: str) -> bool:
         if isinstance(outer, (cst.Try, cst.TryStar)) and inner is outer.body:
             if any(_catches(handler, exceptions) for handler in outer.handlers):
                 return True
+        if isinstance(outer, (cst.Try, cst.TryStar)) and isinstance(inner, cst.ExceptHandler):
+            if _catches(inner, _OF_OTHER_VERSIONS) and _is_second_try(outer, place.node):
+                return True
         if isinstance(outer, cst.With) and inner is outer.body:
             if any("raises" in name.lower() for item in outer.items for name in _names(item.item)):
                 return True
     return False
+
+
+def _is_second_try(tried: cst.Try | cst.TryStar, node: cst.CSTNode) -> bool:
+    """Whether a `try` fails in a call of the same function first: with the arguments of another version."""
+    call = next((each for each in nodes(node) if isinstance(each, cst.Call)), None)
+    return call is not None and any(
+        isinstance(each, cst.Call) and dotted_name(each.func) == dotted_name(call.func)
+        for each in nodes(tried.body)
+    )
 
 
 def _tells_versions(node: cst.If | cst.IfExp) -> bool:

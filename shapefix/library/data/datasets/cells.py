@@ -196,18 +196,19 @@ def _differ_in_a_map_batch(size: Size, axes: frozenset[RaggedDim]) -> bool:
 def columns(row: DictValue, length: Size | None, axis: RaggedDim) -> DictValue:
     """Convert many rows to columns: for each the list of its cells, over axis."""
     cells = fresh_row(row, axis)
-    axes = frozenset({axis})
-
-    def listed(cell: Value) -> Value:
-        if isinstance(cell, TensorValue) and cell.layout is not None:
-            sizes = cell.layout.sizes
-            if length is not None and all(varying(size, axes) is None for size in sizes):
-                return TensorValue(contiguous([length, *sizes]), dtype=cell.dtype)
-            if not any(_differ_in_a_map_batch(size, axes) for size in sizes):
-                # Rows that were padded map batch by map batch come as one tensor, or as a list of them.
-                return Unknown()
-        return ListValue(None, cell, length, axes)
-
-    fields = {name: listed(cell) for name, cell in cells.fields.items()}
-    absent = Remembered(lambda key: listed(cells.read(key)))
+    fields = {name: column(cell, length, axis) for name, cell in cells.fields.items()}
+    absent = Remembered(lambda key: column(cells.read(key), length, axis))
     return DictValue(fields, row.closed, absent=absent, written=row.written)
+
+
+def column(cell: Value, length: Size | None, axis: RaggedDim) -> Value:
+    """Convert the cells of many rows, over axis, to one value: a tensor of equal tensors, else a list."""
+    axes = frozenset({axis})
+    if isinstance(cell, TensorValue) and cell.layout is not None:
+        sizes = cell.layout.sizes
+        if length is not None and all(varying(size, axes) is None for size in sizes):
+            return TensorValue(contiguous([length, *sizes]), dtype=cell.dtype)
+        if not any(_differ_in_a_map_batch(size, axes) for size in sizes):
+            # Rows that were padded map batch by map batch come as one tensor, or as a list of them.
+            return Unknown()
+    return ListValue(None, cell, length, axes)

@@ -12,8 +12,9 @@ from shapefix.domains.row_counts import (
 )
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, Constant, Integer, Number, Slice, Text, Unknown, Value, as_size
-from shapefix.library.data.datasets.cells import columns, fresh, fresh_row
+from shapefix.library.data.datasets.cells import column, columns, fresh, fresh_row
 from shapefix.library.data.datasets.formats import Format, formatted
 from shapefix.library.data.datasets.objects import (
     DATASET,
@@ -62,9 +63,12 @@ def item(call: Call) -> Value:
 
 
 def _column(call: Call, cell: Value) -> Value:
+    """Return a whole column: since datasets 4, a slice of it is what the format makes of these rows."""
     axis = RaggedDim()
-    number = as_size(number_of(receiver(call)))
-    return ListValue(None, fresh(cell, axis), number, frozenset({axis}))
+    cells = fresh(cell, axis)
+    if isinstance(cells, TensorValue):
+        return column(cells, None, axis)
+    return ListValue(None, cells, as_size(number_of(receiver(call))), frozenset({axis}))
 
 
 @dataset_method("__iter__")
