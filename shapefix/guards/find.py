@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules
-from shapefix.guards.certain_calls import certain_calls
 from shapefix.guards.fixed_layers import ProjectTexts, constructions, last_name
-from shapefix.guards.needs import LAYERS, PAIRS, Need, argument, kind_of_layer, layer_need, preserved
+from shapefix.guards.needs import CASTS, LAYERS, PAIRS, Need, argument, kind_of_layer, layer_need, preserved
+from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.evaluator import Evaluator, Frame
@@ -19,7 +19,9 @@ from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.names import scope_of
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Binding, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.shapes.certain_calls import certain_calls
 from shapefix.shapes.run import STEPS
 from shapefix.shapes.targets import Target, all_targets, target_named
 
@@ -57,7 +59,9 @@ class GuardFinder:
 
     def find(self, target: Target) -> FunctionGuards:
         """Return the guards of a function; it is run for them once."""
-        if self._texts.obstacle is not None or _is_unfit(target):
+        name = target.function.name if target.owner is None else target.owner.name
+        is_scripted = self._texts.is_scripted(name, target.owner is None)
+        if self._texts.obstacle is not None or _is_unfit(target) or is_scripted:
             return FunctionGuards(target.name, target.node, ())
         needs: dict[str, Need] = {}
         for need in list(self._needs(target)):
@@ -67,10 +71,14 @@ class GuardFinder:
     def _needs(self, target: Target) -> Iterator[Need]:
         certain = certain_calls(target.node)
         layers = {} if target.owner is None else _layers_of(target, self._texts)
-        arguments = {param.name.value: Unknown(param.name.value) for param in _plain_parameters(target.node)}
+        arguments: dict[str, Unknown] = {
+            param.name.value: Unknown(param.name.value, tensor=self._annotated(param))
+            for param in _plain_parameters(target.node)
+        }
         # The facts of a run are forgotten at its end.
         with self._run(target, arguments) as (owner, events):
             names: dict[int, str] = {}
+            cast: set[str] = set()
             for name, value in arguments.items():
                 names[id(value)] = name
                 if value.tensor is not None:
@@ -81,7 +89,19 @@ class GuardFinder:
                 before = preserved(event)
                 if before is not None and id(before) in names:
                     names[id(event.result)] = names[id(before)]
-                yield from self._of_event(event, names, layers, owner)
+                    if event.function.removesuffix(".__call__") in CASTS:
+                        cast.add(names[id(before)])
+                for need in self._of_event(event, names, layers, owner):
+                    yield replace(need, is_float=need.is_float and cast.isdisjoint(need.axes))
+
+    def _annotated(self, param: cst.Param) -> TensorValue | None:
+        """Return the tensor of a parameter annotated as one."""
+        self._ev.frames.append(Frame(self._module, scope_of(self._ev, self._module)))
+        try:
+            value = annotated_value(self._ev, param.annotation, param.name.value)
+        finally:
+            self._ev.frames.pop()
+        return value if isinstance(value, TensorValue) else None
 
     def _of_event(
         self,
@@ -143,6 +163,8 @@ def _is_unfit(target: Target) -> bool:
     """Check for functions compiled from their source, and for class methods."""
     function = target.node
     if target.function.binding is Binding.CLASS_METHOD:
+        return True
+    if target.owner is not None and _mentions(target.owner.node, {"is_scripting"}):
         return True
     if function.asynchronous is not None or not isinstance(function.body, cst.IndentedBlock):
         return True

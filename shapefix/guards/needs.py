@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.values import Constant, LibraryObject, Value
@@ -11,11 +11,17 @@ from shapefix.interpreter.values import Constant, LibraryObject, Value
 
 @dataclass(frozen=True)
 class Need:
-    """A condition with the text of an f-string for its failure; about is its size."""
+    """A condition with the text of an f-string for its failure; about is its size.
+
+    axes are the annotations of jaxtyping that state the same, by argument; is_float is whether torch takes
+    floating point numbers only.
+    """
 
     condition: str
     message: str
     about: str
+    axes: Mapping[str, str] = field(default_factory=dict)
+    is_float: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ LAYERS: Mapping[str, LayerNeed] = {
 """By the name of the layer in torch.nn."""
 
 
+_BEFORE = {1: "batch", -1: "*batch", -2: "*batch", -3: "*batch", -4: "*batch"}
+_AFTER = {1: "...", -1: "", -2: "length", -3: "height width", -4: "depth height width"}
+"""The names of the other axes, by the dimension of a layer's need."""
+
+
 def layer_need(layer: LibraryObject, argument: str, code: str) -> Need | None:
     """Return the need of a layer; code is its expression."""
     need = LAYERS.get(layer.kind.removeprefix("torch.nn."))
@@ -52,7 +63,8 @@ def layer_need(layer: LibraryObject, argument: str, code: str) -> Need | None:
         return None
     size, expected = f"{argument}.shape[{need.dim}]", f"{code}.{need.setting}"
     message = f"{argument} has {{{size}}} {need.word}; {code} expects {{{expected}}}"
-    return Need(f"{size} == {expected}", message, size)
+    axes = {argument: f"{_BEFORE[need.dim]} {{{expected}}} {_AFTER[need.dim]}".strip()}
+    return Need(f"{size} == {expected}", message, size, axes, is_float=True)
 
 
 def _is_on(setting: Value | None) -> bool:
@@ -61,11 +73,13 @@ def _is_on(setting: Value | None) -> bool:
 
 def _batch_product(one: str, other: str) -> Iterator[Need]:
     yield _equal(one, 0, other, 0, "matrices")
-    yield _equal(one, 2, other, 1, "columns", "rows")
+    axes = {one: "batch rows inner", other: "batch inner columns"}
+    yield replace(_equal(one, 2, other, 1, "columns", "rows"), axes=axes)
 
 
 def _product(one: str, other: str) -> Iterator[Need]:
-    yield _equal(one, 1, other, 0, "columns", "rows")
+    axes = {one: "rows inner", other: "inner columns"}
+    yield replace(_equal(one, 1, other, 0, "columns", "rows"), axes=axes)
 
 
 def _class_loss(one: str, other: str) -> Iterator[Need]:
@@ -76,7 +90,9 @@ def _class_loss(one: str, other: str) -> Iterator[Need]:
 
 def _same_shape(one: str, other: str) -> Iterator[Need]:
     message = f"{one} has shape {{tuple({one}.shape)}}; {other} has {{tuple({other}.shape)}}"
-    yield Need(f"{one}.shape == {other}.shape", message, f"{one}.shape, {other}")
+    yield Need(
+        f"{one}.shape == {other}.shape", message, f"{one}.shape, {other}", {one: "*shape", other: "*shape"}
+    )
 
 
 def _equal(one: str, dim: int, other: str, other_dim: int, word: str, other_word: str = "") -> Need:
@@ -108,6 +124,12 @@ _PRESERVING_FUNCTIONS = frozenset(
         for name in ("contiguous", "clone", "detach", "float", "relu", "sigmoid", "tanh")
     }
 )
+
+
+CASTS = frozenset({"torch.nn.Tanh", "torch.nn.Sigmoid", "torch.tanh", "torch.sigmoid"}) | {
+    f"torch.Tensor.{name}" for name in ("float", "sigmoid", "tanh")
+}
+"""Operations of them that take any dtype, and return floating point numbers."""
 
 
 def argument(event: OperationCalled, position: int, name: str) -> Value | None:

@@ -220,6 +220,55 @@ def test_other_code_of_the_project_counts(project: Project, other: str) -> None:
     assert guarded(MODEL) == MODEL
 
 
+# Files of a project with tracers and handlers out of reach of the model, or without an effect on it.
+ELSEWHERE_BUT_APART = [
+    "import torch\n\ntorch.fx.symbolic_trace(torch.nn.Linear(2, 2))\n",
+    "import torch\nimport model\n# torch.fx would do\n'''torch.jit.script'''\n",
+    "import torch\nimport model\n\n@torch.jit.script\ndef f(x):\n    return x\n",
+    "import torch\nimport model\n\nisinstance(model.Net(), torch.jit.ScriptModule)\n",
+    "try:\n    f()\nexcept RuntimeError:\n    pass\n",
+    "import model\ntry:\n    model.Net()(1)\nexcept Exception:\n    pass\n",
+    "import model\ntry:\n    model.Net()(1)\nexcept RuntimeError as e:\n    print(e)\n    raise\n",
+    "import model\ntry:\n    model.Net()(1)\nexcept RuntimeError as e:\n"
+    "    if 'out of memory' not in str(e):\n        raise\n    print(e)\n",
+    "import model, torch\ntry:\n    net.load_state_dict(torch.load(f))\nexcept RuntimeError:\n    pass\n",
+]
+ELSEWHERE_TOGETHER: list[dict[str, str]] = [
+    {
+        "tracer": "import torch\n\ndef trace(net):\n    return torch.fx.symbolic_trace(net)\n",
+        "train": "import model\nfrom tracer import trace\n\ntrace(model.Net())\n",
+    },
+    {"tracer": "import torch, importlib\n\ntorch.jit.script(importlib.import_module(name).Net())\n"},
+    {"tracer": "import torch\n\ntorch.jit.script(torch.load('net.pt'))\n"},
+    {"tracer": "import model\nfrom torch.jit import script\n\nscript(model.Net())\n"},
+    {"tracer": "import model, torch\n\nclass Outer(torch.jit.ScriptModule):\n    pass\n"},
+    {"train": "import model\ntry:\n    y = model.Net()(x)\nexcept RuntimeError:\n    y = model.Net()(x.T)\n"},
+    {"train": "import model\ntry:\n    y = net(x)\nexcept (ValueError, RuntimeError):\n    y = None\n"},
+]
+
+
+@pytest.mark.parametrize("other", ELSEWHERE_BUT_APART)
+def test_other_code_out_of_reach_does_not_count(project: Project, other: str) -> None:
+    project(other=other)
+    assert GUARD in guarded(MODEL)
+
+
+@pytest.mark.parametrize("others", ELSEWHERE_TOGETHER)
+def test_other_code_within_reach_counts(project: Project, others: dict[str, str]) -> None:
+    project(**others)
+    assert guarded(MODEL) == MODEL
+    assert "note: no asserts: tra" in shapefix("guard", "model.py").err
+
+
+def test_functions_of_scripted_code(project: Project) -> None:
+    project()
+    text = HEAD + (
+        "def f(a, b):\n    return torch.mm(a, b)\n\n\n@torch.jit.script\ndef g(a, b):\n    return f(a, b)\n"
+    )
+    assert guarded(text) == text
+    assert guarded(text.replace("@torch.jit.script\n", "")).count("# shapefix: guard") == 1
+
+
 @pytest.mark.parametrize("newline", ["\r\n", "\r", "\n"])
 @pytest.mark.parametrize("head", ["", "\ufeff", "# -*- coding: latin-1 -*-\n# \xe9\n"])
 def test_every_other_byte_stays(project: Project, newline: str, head: str) -> None:
