@@ -30,7 +30,8 @@ def _is_available(need: str) -> bool:
     if not torch.cuda.is_available():
         return need == ""
     architecture = "sm_{}{}".format(*torch.cuda.get_device_capability())
-    return need in ("", "gpu") or (need == "unsupported-gpu" and architecture not in torch.cuda.get_arch_list())
+    is_supported = architecture in torch.cuda.get_arch_list()
+    return need in ("", "gpu") or (need == "unsupported-gpu" and not is_supported)
 
 
 def _raised(page: ErrorPage, folder: Path) -> list[str]:
