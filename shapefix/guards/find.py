@@ -10,17 +10,29 @@ import libcst as cst
 
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules
 from shapefix.guards.fixed_layers import ProjectTexts, constructions, last_name
-from shapefix.guards.needs import CASTS, LAYERS, PAIRS, Need, argument, kind_of_layer, layer_need, preserved
+from shapefix.guards.needs import (
+    CASTS,
+    CONCATENATIONS,
+    LAYERS,
+    PAIRS,
+    Need,
+    argument,
+    cat_need,
+    kind_of_layer,
+    layer_need,
+    preserved,
+    sum_need,
+)
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, instantiate
-from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Binding, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import Binding, Constant, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.shapes.certain_calls import certain_calls
 from shapefix.shapes.run import STEPS
 from shapefix.shapes.targets import Target, all_targets, target_named
@@ -78,6 +90,7 @@ class GuardFinder:
         # The facts of a run are forgotten at its end.
         with self._run(target, arguments) as (owner, events):
             names: dict[int, str] = {}
+            joined: dict[int, list[str]] = {}
             cast: set[str] = set()
             for name, value in arguments.items():
                 names[id(value)] = name
@@ -91,7 +104,13 @@ class GuardFinder:
                     names[id(event.result)] = names[id(before)]
                     if event.function.removesuffix(".__call__") in CASTS:
                         cast.add(names[id(before)])
-                for need in self._of_event(event, names, layers, owner):
+                if event.function in CONCATENATIONS:
+                    parts, dim = _concatenated(event, names)
+                    if parts and dim == -1:
+                        joined[id(event.result)] = parts
+                    if len(set(parts)) == 2 and (need := cat_need(parts[0], parts[1], dim)) is not None:
+                        yield need
+                for need in self._of_event(event, names, joined, layers, owner):
                     yield replace(need, is_float=need.is_float and cast.isdisjoint(need.axes))
 
     def _annotated(self, param: cst.Param) -> TensorValue | None:
@@ -107,21 +126,28 @@ class GuardFinder:
         self,
         event: OperationCalled,
         names: dict[int, str],
+        joined: dict[int, list[str]],
         layers: dict[str, cst.Call],
         owner: InstanceValue | None,
     ) -> Iterator[Need]:
+        layer, kind = event.receiver, kind_of_layer(event)
         if event.function in PAIRS:
+            if kind is not None and not _is_certain_loss(event, layers, owner):
+                return
             (first, second), needs = PAIRS[event.function]
             one, other = names.get(id(argument(event, 0, first))), names.get(id(argument(event, 1, second)))
             if one is not None and other is not None and one != other:
                 yield from needs(one, other)
             return
-        layer, kind = event.receiver, kind_of_layer(event)
-        given = names.get(id(argument(event, 0, "input")))
-        if kind not in LAYERS or given is None or owner is None or not isinstance(layer, LibraryObject):
+        tensor = argument(event, 0, "input")
+        given, parts = names.get(id(tensor)), joined.get(id(tensor))
+        if kind not in LAYERS or owner is None or not isinstance(layer, LibraryObject):
             return
         code = _layer_code(event, layer, layers, owner)
-        need = None if code is None else layer_need(layer, given, code)
+        if code is not None and given is not None:
+            need = layer_need(layer, given, code)
+        else:
+            need = None if code is None or parts is None else sum_need(layer, parts, code)
         if need is not None:
             yield need
 
@@ -151,6 +177,29 @@ class GuardFinder:
         finally:
             ev.journal.undo()
             ev.frames.pop()
+
+
+def _concatenated(event: OperationCalled, names: dict[int, str]) -> tuple[list[str], int]:
+    """Return the arguments concatenated by a call, none with other tensors among them, and the dimension."""
+    items = elements(argument(event, 0, "tensors") or Unknown())
+    dim = argument(event, 1, "dim") or event.keywords.get("axis")
+    number = 0 if dim is None else dim.value if isinstance(dim, Constant) else None
+    parts = [names.get(id(item), "") for item in items or ()]
+    if len(parts) != 2 or not all(parts) or type(number) is not int:
+        return [], 0
+    return parts, number
+
+
+def _is_certain_loss(
+    event: OperationCalled, layers: dict[str, cst.Call], owner: InstanceValue | None
+) -> bool:
+    """Check for a loss made by `__init__` only, or one made in the call."""
+    call, layer = event.place.node, event.receiver
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Call):
+        return True
+    if owner is None or not isinstance(layer, LibraryObject):
+        return False
+    return _layer_code(event, layer, layers, owner) is not None
 
 
 def _plain_parameters(function: cst.FunctionDef) -> list[cst.Param]:

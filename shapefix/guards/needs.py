@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shapefix.interpreter.events import OperationCalled
@@ -103,15 +103,49 @@ def _equal(one: str, dim: int, other: str, other_dim: int, word: str, other_word
     )
 
 
-PAIRS: Mapping[str, tuple[tuple[str, str], Callable[[str, str], Iterator[Need]]]] = {
+_Pair = tuple[tuple[str, str], Callable[[str, str], Iterator[Need]]]
+_ROWS: _Pair = (("input", "target"), _class_loss)
+_SHAPES: _Pair = (("input", "target"), _same_shape)
+
+PAIRS: Mapping[str, _Pair] = {
     "torch.bmm": (("input", "mat2"), _batch_product),
     "torch.mm": (("input", "mat2"), _product),
-    "torch.nn.functional.cross_entropy": (("input", "target"), _class_loss),
-    "torch.nn.functional.nll_loss": (("input", "target"), _class_loss),
-    "torch.nn.functional.binary_cross_entropy": (("input", "target"), _same_shape),
-    "torch.nn.functional.binary_cross_entropy_with_logits": (("input", "target"), _same_shape),
+    **{f"torch.nn.functional.{name}": _ROWS for name in ("cross_entropy", "nll_loss")},
+    **{f"torch.nn.{name}.__call__": _ROWS for name in ("CrossEntropyLoss", "NLLLoss")},
+    **{
+        f"torch.nn.functional.{name}": _SHAPES
+        for name in ("binary_cross_entropy", "binary_cross_entropy_with_logits")
+    },
+    **{f"torch.nn.{name}.__call__": _SHAPES for name in ("BCELoss", "BCEWithLogitsLoss")},
 }
-"""Functions of two tensors with the names of their parameters."""
+"""Functions and losses of two tensors with the names of their parameters."""
+
+CONCATENATIONS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+_OTHERS = {0: "[1:]", 1: "[2:]", -1: "[:-1]"}
+"""The sizes that must agree, by the dimension of a concatenation; those before dimension 1 are left out."""
+
+
+def cat_need(one: str, other: str, dim: int) -> Need | None:
+    """Return the need of two concatenated tensors; either may be empty."""
+    if dim not in _OTHERS:
+        return None
+    first, second = f"{one}.shape{_OTHERS[dim]}", f"{other}.shape{_OTHERS[dim]}"
+    shapes = f"{one} has shape {{tuple({one}.shape)}}; {other} has {{tuple({other}.shape)}}"
+    # torch ignores tensors of shape (0,).
+    condition = f"{first} == {second} or 0 in {one}.shape + {other}.shape"
+    return Need(condition, f"{shapes}; cat in dim {dim}", f"{first}, {second}")
+
+
+def sum_need(layer: LibraryObject, arguments: Sequence[str], code: str) -> Need | None:
+    """Return the need of a Linear of arguments concatenated in their last dimension."""
+    if layer.kind != "torch.nn.Linear":
+        return None
+    sizes = [f"{name}.shape[-1]" for name in arguments]
+    expected = f"{code}.in_features"
+    shown = " + ".join(f"{{{size}}}" for size in sizes)
+    message = f"{' and '.join(arguments)} have {shown} features; {code} expects {{{expected}}}"
+    return Need(f"{' + '.join(sizes)} == {expected}", message, ", ".join(sizes))
+
 
 _PRESERVING_LAYERS = frozenset(
     {"Dropout", "ReLU", "GELU", "SiLU", "ELU", "LeakyReLU", "Tanh", "Sigmoid", "LayerNorm", "Identity"}

@@ -136,6 +136,12 @@ PAIRS = [
     ("torch.mm(a, b)", [((3, 4), (4, 5))], [((3, 4), (3, 4))]),
     ("F.cross_entropy(a, b)", [((3, 4), (3, 4)), ((4,), (4,))], [((3, 4), (4, 4))]),
     ("F.cross_entropy(a, b.long()[..., 0])", [((3, 4), (3, 2)), ((4,), (2,))], []),
+    ("torch.cat([a, b], dim=1)", [((3, 4, 2), (3, 1, 2)), ((3, 4), (0,))], [((3, 4, 2), (3, 4, 3))]),
+    ("torch.cat((a, b), -1)", [((3, 4), (3, 1))], [((3, 4), (2, 4))]),
+    ("torch.cat([a, b])", [((3, 4), (2, 4)), ((0,), (3, 4))], [((3, 4), (3, 2))]),
+    ("torch.cat([a, b], dim=2)", [((3, 4, 2), (3, 4, 1))], []),
+    ("nn.CrossEntropyLoss()(a, b)", [((3, 4), (3, 4))], [((3, 4), (4, 4))]),
+    ("nn.BCEWithLogitsLoss()(a, b)", [((3, 4), (3, 4))], [((3, 1), (3,))]),
     ("F.binary_cross_entropy_with_logits(a, b)", [((3, 4), (3, 4)), ((), ())], [((3, 1), (3,))]),
 ]
 
@@ -157,6 +163,33 @@ def test_arguments_that_share_sizes(
             plain(torch.rand(one), torch.rand(other))
         with pytest.raises(AssertionError, match=r"a has .*; b has"):
             checked(torch.rand(one), torch.rand(other))
+
+
+def test_a_layer_of_concatenated_arguments(project: Project) -> None:
+    project()
+    text = MODEL.replace("(self, x)", "(self, x, y)").replace(
+        "self.projection(x)", "self.projection(torch.cat([x, y], dim=-1))"
+    )
+    made = guarded(text)
+    assert "assert x.shape[-1] + y.shape[-1] == self.projection.in_features" in made
+    net = namespace(made)["Net"]()
+    assert net(torch.rand(2, 3), torch.rand(2, 1)).shape == (2, 8)
+    with pytest.raises(AssertionError, match=r"x and y have 3 \+ 2 features; self\.projection expects 4"):
+        net(torch.rand(2, 3), torch.rand(2, 2))
+    with pytest.raises(AssertionError, match=r"x has shape \(2, 3\); y has \(1, 1\)"):
+        net(torch.rand(2, 3), torch.rand(1, 1))
+
+
+def test_a_loss_of_the_module(project: Project) -> None:
+    project()
+    text = MODEL.replace("nn.Linear(width, 8)", "nn.CrossEntropyLoss()").replace("(self, x)", "(self, x, y)")
+    text = text.replace("self.projection(x)", "self.projection(x, y)")
+    made = guarded(text)
+    assert "x.dim() == 1 or x.shape[0] == y.shape[0]" in made
+    replaced = text.replace(
+        "    def forward", "    def reset(self, loss):\n        self.projection = loss\n\n    def forward"
+    )
+    assert guarded(replaced) == replaced
 
 
 def test_a_single_sample_and_its_class(project: Project) -> None:
