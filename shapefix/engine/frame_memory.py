@@ -31,6 +31,6 @@ _in_large_frame = FunctionType(
 def with_room_for_frames(
     function: Callable[Parameters, Result], *arguments: Parameters.args, **keywords: Parameters.kwargs
 ) -> Result:
-    """Call a function with memory for its nested calls; the system provides what they touch."""
+    """Call a function with memory for its nested calls; the system provides the touched part."""
     result: Result = _in_large_frame(function, *arguments, **keywords)
     return result
