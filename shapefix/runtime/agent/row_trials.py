@@ -150,9 +150,7 @@ class RowTrials:
         if not trained or not all(id(each) in lacking for each in trained):
             return
         modules = dict(call.model.named_modules())
-        owners = [
-            name for name, each in modules.items() if next(each.parameters(recurse=False), None) is not None
-        ]
+        owners = [name for name, each in modules.items() if list(each.parameters(recurse=False))]
         cut = [name or type(call.model).__name__ for name in owners[:_CUT]]
         self._session.sink.write(
             RowTrialLine(
