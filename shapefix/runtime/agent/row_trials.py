@@ -40,8 +40,8 @@ _MODELS, _CUT = 2, 5
 class _Call:
     """The first training call of a model; operations are those of its outputs.
 
-    used is the number of the first output that the loss depends on. made holds the memory of the outputs, given
-    that of the inputs.
+    used is the number of the first output that the loss depends on. made holds the memory of the outputs,
+    given that of the inputs.
     """
 
     model: Any
