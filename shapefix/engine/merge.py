@@ -62,9 +62,11 @@ class FindingsByFile:
         self._given = given
         self._found_from: dict[str, tuple[Diagnostic, ...]] = {}
         self._failures: dict[str, tuple[Failure, ...]] = {}
+        self._selected: list[Diagnostic] | None = None
 
     def add(self, result: FileResult) -> None:
         """Add a result; it replaces an earlier one for the same file."""
+        self._selected = None
         for known, new in ((self._found_from, result.diagnostics), (self._failures, result.failures)):
             known.pop(result.path, None)
             if new:
@@ -91,29 +93,25 @@ class FindingsByFile:
 
     def kept(self) -> tuple[Diagnostic, ...]:
         """Return the findings to report, by path, row, column and code. Raises ConfigurationError."""
-        return self._all(self.wanted)
+        return _with_habits([each for each in self._all() if not _is_hidden(each)])
 
     def hidden(self) -> tuple[Diagnostic, ...]:
         """Return the findings in code without a use, in the same order. Raises ConfigurationError."""
+        return _with_habits([each for each in self._all() if _is_hidden(each)])
 
-        def hidden_in(path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-            return [each for each in self.selected(path, findings) if _is_hidden(each)]
-
-        return self._all(hidden_in)
-
-    def _all(self, chosen: Callable[[str, Iterable[Diagnostic]], list[Diagnostic]]) -> tuple[Diagnostic, ...]:
-        by_path: dict[str, list[Diagnostic]] = {}
-        for finding in self.best(
-            each
-            for path, found in self._found_from.items()
-            for each in found
-            if not self._is_refuted(path, each)
-        ):
-            by_path.setdefault(finding.span.path, []).append(finding)
-        kept: list[Diagnostic] = []
-        for path in sorted(by_path):
-            kept += chosen(path, by_path[path])
-        return _with_habits(kept)
+    def _all(self) -> list[Diagnostic]:
+        """Return the reported findings and the hidden ones; a later call reuses the list."""
+        if self._selected is None:
+            by_path: dict[str, list[Diagnostic]] = {}
+            for finding in self.best(
+                each
+                for path, found in self._found_from.items()
+                for each in found
+                if not self._is_refuted(path, each)
+            ):
+                by_path.setdefault(finding.span.path, []).append(finding)
+            self._selected = [each for path in sorted(by_path) for each in self.selected(path, by_path[path])]
+        return self._selected
 
     def best(self, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         """Keep one finding per code and place, of several the one with the fewest assumptions."""

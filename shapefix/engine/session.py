@@ -92,6 +92,7 @@ class CheckSession:
         self._runner = BatchRunner(settings, self._overlay, self._folders)
         self._run_importers = run_importers
         self._unused: dict[str, UnusedCode] = {}
+        self._roots: dict[str, str] = {}
         self._findings = FindingsByFile(
             settings, self._overlay, self._names.keys(), self._in_use, self._function
         )
@@ -153,7 +154,10 @@ class CheckSession:
         return self._code(place.path).function(place.path, place.row)
 
     def _code(self, path: str) -> UnusedCode:
-        root = project_root_of(path, self._folders)
+        folder = os.path.dirname(path)  # noqa: PTH120
+        if folder not in self._roots:
+            self._roots[folder] = project_root_of(path, self._folders)
+        root = self._roots[folder]
         if root not in self._unused:
             self._unused[root] = UnusedCode(root, self._code_bytes)
         return self._unused[root]

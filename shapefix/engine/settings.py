@@ -165,14 +165,14 @@ class Settings:
         if self.options.transformers_version is not None:
             return self.options.transformers_version
         chosen = self.configuration(path).transformers_version
-        return chosen or self._requirements.transformers_version(os.path.dirname(path), root)
+        return chosen or self._requirements.transformers_version(path, root)
 
     def oldest_versions(self, path: str, root: str) -> tuple[tuple[str, str], ...]:
         """Return the oldest permitted version of each library for a file; a missing one is the newest.
 
         It is the set version, or the lower bound in the requirements of the project at root.
         """
-        found = self._requirements.oldest_versions(os.path.dirname(path), root)
+        found = self._requirements.oldest_versions(path, root)
         chosen = self.options.transformers_version or self.configuration(path).transformers_version
         if chosen is not None:
             found["transformers"] = chosen

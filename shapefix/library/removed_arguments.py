@@ -35,6 +35,14 @@ _PATCHED_BY = {"trl": "unsloth"}
 of trl (`_backwards_compatible_trainer` in unsloth/trainer.py)."""
 
 
+_NEEDS_OLDER = {
+    ("lightning", "pl_bolts"): "2.0",
+    ("transformers", "allennlp"): "4.21",
+    ("torch", "allennlp"): "1.13",
+}
+"""The first version of a library with which the last release of another one cannot be installed."""
+
+
 @cache
 def removed_arguments(package: str = TRANSFORMERS) -> Mapping[str, Mapping[str, str]]:
     """First version without each removed argument, by function, constructor or method: `Trainer.fit`."""
@@ -60,7 +68,14 @@ def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> boo
     Without requirements, the newest version is used.
     """
     oldest = ev.oldest_versions.get(package) or ev.versions.get(package)
-    return oldest is None or _release(oldest) >= _release(version)
+    if oldest is not None:
+        return _release(oldest) >= _release(version)
+    refused = [
+        first
+        for (library, other), first in _NEEDS_OLDER.items()
+        if library == package and _imports(ev, other)
+    ]
+    return not any(_release(version) >= _release(first) for first in refused)
 
 
 def _release(version: str) -> tuple[int, ...]:
@@ -93,8 +108,12 @@ def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNo
 def _is_patched(ev: Evaluator, package: str) -> bool:
     """Whether a file on the way to a call imports a library with changes to this one."""
     patch = _PATCHED_BY.get(package)
-    modules = {frame.module for frame in ev.frames}
-    return patch is not None and any(patch in each.once(each.tree, _imported) for each in modules)
+    return patch is not None and _imports(ev, patch)
+
+
+def _imports(ev: Evaluator, package: str) -> bool:
+    """Whether a file on the way to a call imports a package anywhere."""
+    return any(package in each.once(each.tree, _imported) for each in {frame.module for frame in ev.frames})
 
 
 def _imported(tree: cst.Module) -> frozenset[str]:

@@ -7,8 +7,9 @@ from bisect import bisect_left, insort_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import accumulate, islice, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from shapefix.diagnostics import Fix, Span
@@ -88,17 +89,23 @@ class EditPlan:
 
         It is one position unless a replacement touches it.
         """
-        shift, low, high = 0, None, None
-        for start, end, content in self.replacements:
+        first = bisect_left(self.replacements, offset, key=itemgetter(1))
+        shift, low, high = self._shifts[first], None, None
+        for start, end, content in islice(self.replacements, first, None):
             if start > offset:
                 break
-            if end >= offset:
-                low = start + shift if low is None else low
-                high = start + shift + len(content)
+            low = start + shift if low is None else low
+            high = start + shift + len(content)
             shift += len(content) - (end - start)
         if low is None or high is None:
             return offset + shift, offset + shift
         return low, high
+
+    @cached_property
+    def _shifts(self) -> tuple[int, ...]:
+        """How far each replacement moves by those before it, and then the end of the text."""
+        longer = (len(content) - (end - start) for start, end, content in self.replacements)
+        return tuple(accumulate(longer, initial=0))
 
 
 @lru_cache(maxsize=4)

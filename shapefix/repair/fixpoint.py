@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
 from typing import TypeAlias
 
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
@@ -42,6 +45,19 @@ class _State:
 
 _Candidate: TypeAlias = tuple[Diagnostic, Fix]
 
+_MOST_TRIED = 2_000_000
+"""Characters of text analyzed to find the failing repairs of a file: seconds for each 100,000."""
+_FEWEST_TRIES = 12
+"""Analyses of a long text for the same."""
+_TOO_MANY = "not tried: too many of the other repairs of this file had failed"
+
+
+@dataclass
+class _Tries:
+    """How many characters of text may still be analyzed to find the repairs that fail."""
+
+    left: int
+
 
 def repair(text: str, analyze: Analyze, allowed: Allowed, rounds: int = 20) -> RepairResult:
     """Repair a text until no finding has an allowed fix, in at most this many rounds.
@@ -50,18 +66,19 @@ def repair(text: str, analyze: Analyze, allowed: Allowed, rounds: int = 20) -> R
     finding; display fixes are never applied. A round is kept only if its text parses and is new, if no
     repaired finding is reported again at its place, and if each code is reported less often, by one for each
     finding repaired, and if no new finding is about a number that it changed. Where a round fails, its fixes
-    are tried one by one, and those that fail alone are rejected.
+    are tried in halves, down to single ones, and those that fail alone are rejected. This work is bounded.
 
     Raises the exceptions of analyze on text itself.
     """
     state = _State(text, tuple(analyze(text)), frozenset((text,)))
     applied: list[Diagnostic] = []
     rejected: dict[Diagnostic, str] = {}
+    tries = _Tries(max(_MOST_TRIED, _FEWEST_TRIES * len(text)))
     for _ in range(rounds):
         candidates = _candidates(state, allowed, rejected)
         if not candidates:
             break
-        kept, step, after = _round(state, candidates, analyze, rejected)
+        kept, step, after = _round(state, candidates, analyze, rejected, tries)
         if after is None:
             continue
         applied += (finding for finding, _ in kept)
@@ -100,7 +117,11 @@ def _with_imports(text: str, path: str, fix: Fix) -> Fix:
 
 
 def _round(
-    state: _State, candidates: list[_Candidate], analyze: Analyze, rejected: dict[Diagnostic, str]
+    state: _State,
+    candidates: list[_Candidate],
+    analyze: Analyze,
+    rejected: dict[Diagnostic, str],
+    tries: _Tries,
 ) -> tuple[list[_Candidate], EditPlan, _State | None]:
     """Apply as many candidates together as possible; None if all are rejected."""
     together = plan(state.text, [fix for _, fix in candidates])
@@ -111,17 +132,36 @@ def _round(
         return fitting, together, after
     kept: list[_Candidate] = []
     best: _State | None = None
-    for candidate in fitting:
-        after = _attempt(state, [*kept, candidate], analyze)
+    if len(fitting) == 1:
+        rejected[fitting[0][0]] = after
+        return kept, plan(state.text, []), best
+    groups = list(_halves(fitting))
+    while groups:
+        group = groups.pop()
+        if tries.left <= 0:
+            rejected |= {finding: _TOO_MANY for finding, _ in group}
+            continue
+        tries.left -= len(state.text)
+        after = _attempt(state, [*kept, *group], analyze)
         if isinstance(after, _State):
-            kept.append(candidate)
+            kept += group
             best = after
             continue
+        if len(group) > 1:
+            groups += _halves(group)
+            continue
         # It may only conflict with fixes kept before it; it is tried again in the next round.
-        alone = _attempt(state, [candidate], analyze) if kept else after
+        tries.left -= len(state.text)
+        alone = _attempt(state, group, analyze) if kept else after
         if not isinstance(alone, _State):
-            rejected[candidate[0]] = alone
+            rejected[group[0][0]] = alone
     return kept, plan(state.text, [fix for _, fix in kept]), best
+
+
+def _halves(group: list[_Candidate]) -> tuple[list[_Candidate], list[_Candidate]]:
+    """The second half of a group and the first one: the last of a stack is tried first."""
+    middle = (len(group) + 1) // 2
+    return group[middle:], group[:middle]
 
 
 def _attempt(state: _State, chosen: list[_Candidate], analyze: Analyze) -> _State | str:
@@ -152,26 +192,27 @@ def _attempt(state: _State, chosen: list[_Candidate], analyze: Analyze) -> _Stat
     for code, count in repaired.items():
         if now[code] > before[code] - count:
             return f"{code} would be reported at another place instead"
-    if any(_is_contradicted(state, fix, findings) for _, fix in chosen):
+    if _is_contradicted(state, [fix for _, fix in chosen], findings):
         return "another layer needs the old size"
     return _State(text, findings, state.seen | {text})
 
 
-def _is_contradicted(state: _State, fix: Fix, findings: Sequence[Diagnostic]) -> bool:
+def _is_contradicted(state: _State, fixes: Sequence[Fix], findings: Sequence[Diagnostic]) -> bool:
     """Whether a fix changes a number, and a new finding is about the old number and the new one.
 
     Another layer then needs the old size.
     """
     rows = RowOffsets.of(state.text)
     known = {finding.message for finding in state.findings}
-    for edit in fix.edits:
+    new = {finding.message for finding in findings} - known
+    stated = [set(_NUMBER.findall(message)) for message in new]
+    changed: set[frozenset[str]] = set()
+    for edit in (edit for fix in fixes for edit in fix.edits) if stated else ():
         start, end = rows.stretch(edit.span)
-        sizes = {state.text[start:end], edit.content}
+        sizes = frozenset((state.text[start:end], edit.content))
         if len(sizes) == 2 and all(map(str.isdigit, sizes)):
-            new = (finding.message for finding in findings if finding.message not in known)
-            if any(sizes <= set(_NUMBER.findall(message)) for message in new):
-                return True
-    return False
+            changed.add(sizes)
+    return any(sizes <= numbers for sizes in changed for numbers in stated)
 
 
 _NUMBER = re.compile(r"\b\d+\b")
@@ -183,17 +224,22 @@ class _Places:
     def __init__(self, old: str, new: str, step: EditPlan, findings: Sequence[Diagnostic]) -> None:
         self.rows, self.step = RowOffsets.of(old), step
         rows = RowOffsets.of(new)
-        self.findings = [(finding, rows.stretch(finding.span)) for finding in findings]
+        self.by_code: dict[str, list[tuple[int, int, int, Diagnostic]]] = {}
+        for number, finding in enumerate(findings):
+            self.by_code.setdefault(finding.code, []).append((*rows.stretch(finding.span), number, finding))
+        for places in self.by_code.values():
+            places.sort(key=itemgetter(0, 1, 2))
 
     def find(self, wanted: Diagnostic) -> Diagnostic | None:
         start, end = self.rows.stretch(wanted.span)
         (start_low, start_high), (end_low, end_high) = self.step.carry(start), self.step.carry(end)
-        for finding, (begin, stop) in self.findings:
-            if (
-                finding.code == wanted.code
-                and start_low <= begin <= start_high
-                and end_low <= stop <= end_high
-            ):
+        places = self.by_code.get(wanted.code, [])
+        for begin, stop, _, finding in islice(
+            places, bisect_left(places, start_low, key=itemgetter(0)), None
+        ):
+            if begin > start_high:
+                break
+            if end_low <= stop <= end_high:
                 return finding
         return None
 

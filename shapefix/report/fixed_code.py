@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 from shapefix.diagnostics import Edit, Fix
@@ -97,19 +99,26 @@ class _Source:
 
     tree: ast.Module
     rows: Sequence[str]
+    parts: dict[ast.AST, list[tuple[_Position, _Position, _Node]]] = field(default_factory=dict)
 
     def around(self, start: _Position, end: _Position) -> list[_Node]:
         """Return the statements and expressions around a stretch, outermost first."""
         found: list[_Node] = []
-        inner = next((child for child in _parts(self.tree) if self._contains(child, start, end)), None)
+        inner = self._part(self.tree, start, end)
         while inner is not None:
             found.append(inner)
-            inner = next((child for child in _parts(inner) if self._contains(child, start, end)), None)
+            inner = self._part(inner, start, end)
         return found
 
-    def _contains(self, node: _Node, start: _Position, end: _Position) -> bool:
-        first, last = self.place(node)
-        return first <= start and end <= last
+    def _part(self, node: ast.AST, start: _Position, end: _Position) -> _Node | None:
+        """Return the part of a node around a stretch; parts do not overlap."""
+        if node not in self.parts:
+            self.parts[node] = sorted(
+                ((*self.place(part), part) for part in _parts(node)), key=itemgetter(0, 1)
+            )
+        parts = self.parts[node]
+        at = bisect_right(parts, start, key=itemgetter(0)) - 1
+        return parts[at][2] if at >= 0 and end <= parts[at][1] else None
 
     def place(self, node: _Node) -> tuple[_Position, _Position]:
         """Return the first and the last position of a node."""

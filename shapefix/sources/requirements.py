@@ -12,12 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
+from importlib.resources import files
 from itertools import islice
 from typing import Any
 
 from shapefix.diagnostics import Failure
 from shapefix.sources.bounded_toml import parse_toml
-from shapefix.sources.text import LARGEST_SETTINGS, RefusedFile, Unreadable, read_bytes
+from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
+from shapefix.sources.text import (
+    LARGEST_NOTEBOOK,
+    LARGEST_SETTINGS,
+    RefusedFile,
+    Unreadable,
+    is_notebook,
+    read_bytes,
+)
 
 
 @dataclass(frozen=True)
@@ -62,18 +71,16 @@ PACKAGES = (
     ),
 )
 """The libraries whose requirements are read."""
-LIGHTNING_NEEDS_TORCH = {
-    "1.6": "1.8",
-    "1.7": "1.9",
-    "1.9": "1.10",
-    "2.0": "1.11",
-    "2.1": "1.12",
-    "2.2": "1.13",
-    "2.3": "2.0",
-    "2.4": "2.1",
-}
-"""Versions of Lightning with another oldest version of torch, and that one, from their metadata."""
-_NAMES = tuple(name.encode() for package in PACKAGES for name in package.names)
+PYTHON = RequiredLibrary("python", ("python",), "python/cpython", ((2, 7), (3, 99)))
+_READ = (*PACKAGES, PYTHON)
+_NEEDED_FIRST = tuple(
+    each
+    for key in ("lightning", "accelerate", "datasets", "transformers", "peft", "trl")
+    for each in PACKAGES
+    if each.key == key
+)
+"""Libraries with needs of others, after those that they need."""
+_NAMES = tuple(name.encode() for package in _READ for name in package.names)
 _BOUNDS = r"\s*(?:\[[^\]]*\])?\s*(?:\(\s*)?((?:[=<>~!]=?=?\s*[\w.*+!-]+\s*,?\s*)+)"
 
 
@@ -146,46 +153,88 @@ class Requirements:
         """Return the refused files: too large, or not regular files."""
         return tuple(self._unused)
 
-    def transformers_version(self, folder: str, root: str) -> str | None:
-        """The version bounds of the nearest folder with any, from this one up to root; paths are absolute.
+    def transformers_version(self, path: str, root: str) -> str | None:
+        """The newest version of transformers for the file at path, in the project at root.
 
-        None if no folder has any: assume the newest version. Never raises.
+        It is that of the nearest requirement: in a notebook the commands of its cells, then the folders from
+        its own up to root. None if there is none: assume the newest version. Never raises.
         """
-        return self._versions(folder, root)[TRANSFORMERS.key][0]
+        found = self._for_file(path, root)
+        newest = found[TRANSFORMERS.key][0]
+        return newest or newest_fitting(found).get(TRANSFORMERS.key)
 
-    def oldest_versions(self, folder: str, root: str) -> dict[str, str]:
-        """The oldest version of each library within those bounds; libraries without any are left out."""
-        found = self._versions(folder, root)
+    def oldest_versions(self, path: str, root: str) -> dict[str, str]:
+        """The oldest version of each library by those requirements; libraries without any are left out.
+
+        A library without its own requirement may be limited by those of others: `torch==1.12` and
+        `python=3.8` refuse the newest Lightning.
+        """
+        found = self._for_file(path, root)
         oldest = {key: oldest for key, (_, oldest) in found.items() if oldest is not None}
-        lightning = _lightning_for(found["torch"][0])
-        return oldest if lightning is None else {"lightning": lightning, **oldest}
+        return {
+            key: version for key, version in (newest_fitting(found) | oldest).items() if key != PYTHON.key
+        }
+
+    def _for_file(self, path: str, root: str) -> _Versions:
+        above = self._versions(os.path.dirname(path), root)
+        own = _of_notebook(path) if is_notebook(path) else {}
+        return {name: _nearer(own.get(name, (None, None)), each) for name, each in above.items()}
 
     def _versions(self, folder: str, root: str) -> _Versions:
         key = (folder, root)
         if key not in self._nearest:
-            if folder not in self._of_folder:
-                self._of_folder[folder] = _permitted(folder, self._unused.append)
-            found = self._of_folder[folder]
             parent = os.path.dirname(folder)
-            if folder != root and parent != folder:
+            is_top = folder == root or parent == folder
+            if folder not in self._of_folder:
+                self._of_folder[folder] = _permitted(folder, self._unused.append, with_setup=is_top)
+            found = self._of_folder[folder]
+            if not is_top:
                 above = self._versions(parent, root)
                 found = {name: _nearer(each, above[name]) for name, each in found.items()}
             self._nearest[key] = found
         return self._nearest[key]
 
 
-def _lightning_for(torch: str | None) -> str | None:
-    """Return the newest Lightning for the newest permitted version of torch; None if it may be any."""
-    refused = (
-        lightning
-        for lightning, needed in LIGHTNING_NEEDS_TORCH.items()
-        if torch is not None and _release(torch)[:2] < _release(needed)
-    )
-    first = next(refused, None)
-    if first is None:
-        return None
-    major, minor = _release(first)
-    return f"{major}.{minor - 1}" if minor else f"{major - 1}.9"
+@cache
+def version_needs() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """Return the oldest version of a needed library since a version, by library and needed library.
+
+    `version_needs.json` is written by tests/library/generate_version_needs.py from their metadata.
+    """
+    path = files("shapefix.sources") / "version_needs.json"
+    found: Mapping[str, Mapping[str, Mapping[str, str]]] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def newest_fitting(required: _Versions) -> dict[str, str]:
+    """Return the newest version of each library beside the required ones of others; a missing one is any."""
+    newest = {key: version for key, (version, _) in required.items() if version is not None}
+    fitting: dict[str, str] = {}
+    for package in _NEEDED_FIRST:
+        for needed, steps in version_needs()[package.key].items():
+            have = _release(newest[needed])[:2] if needed in newest else None
+            refused = next((each for each, bound in steps.items() if have and have < _release(bound)), None)
+            before = [each for each in package.known() if refused and _release(each) < _release(refused)]
+            if before:
+                fitting[package.key] = min(before[-1], fitting.get(package.key, before[-1]), key=_release)
+        if package.key in fitting:
+            limits = (fitting[package.key], newest.get(package.key, fitting[package.key]))
+            newest[package.key] = min(limits, key=_release)
+    return fitting
+
+
+def _of_notebook(path: str) -> _Versions:
+    """Return the versions installed by the cells of a notebook, none if it cannot be read."""
+    try:
+        data = read_bytes(path, LARGEST_NOTEBOOK)
+        if b"install" not in data:
+            return {}
+        text = "\n".join(typed_text(cell) for _, cell in code_cells(data))
+    except (RefusedFile, Unreadable, OtherLanguage, ValueError):
+        # Whoever checks the notebook says what is wrong with it.
+        return {}
+    found = _bounds_in(text, _installs)
+    return {package.key: _bounded(package, [found.get(package.key, [])]) for package in _READ}
 
 
 def _nearer(
@@ -203,28 +252,44 @@ def transformers_version(root: str | os.PathLike[str]) -> str | None:
     return _permitted(os.fspath(root), lambda _: None)[TRANSFORMERS.key][0]
 
 
-def _permitted(folder: str, refused: Callable[[Failure], None]) -> _Versions:
+def _permitted(folder: str, refused: Callable[[Failure], None], *, with_setup: bool = False) -> _Versions:
     """Return the newest and the oldest version of each library required by the files in one folder.
 
-    refused gets the files that are not read.
+    refused gets the files that are not read. with_setup is whether the folders below count that only set up
+    the environment: `docker`, `build`, `.devcontainer`.
     """
-    names = [name for name in _listing(folder) if _MAY_REQUIRE.match(name)]
+    listing = _listing(folder)
+    names = [name for name in listing if _MAY_REQUIRE.search(name)]
     names += [f"requirements/{name}" for name in _listing(f"{folder}/requirements") if name.endswith(".txt")]
+    places = [(folder, names)]
+    if with_setup:
+        places += ((f"{folder}/{name}", below) for name, below in _setup_folders(folder, listing))
     # One text at a time: a folder may have many large files.
-    files = [
-        _bounds_in(_text(f"{folder}/{name}", refused), read)
+    found = [
+        _bounds_in(_text(f"{place}/{name}", refused if _REQUIRES.match(name) else _ignored), read)
+        for place, names in places
         for pattern, read in _READERS
         for name in islice((name for name in names if fnmatch(name, pattern)), _MOST_FILES)
     ]
     return {
-        package.key: _bounded(package, [found.get(package.key, []) for found in files])
-        for package in PACKAGES
+        package.key: _bounded(package, [each.get(package.key, []) for each in found]) for package in _READ
     }
+
+
+def _setup_folders(folder: str, listing: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the folders below without code but with requirements, and the names of these files."""
+    for name in islice((each for each in listing if "." not in each[1:]), _MOST_FILES):
+        if name in ("requirements", ".git"):
+            continue
+        below = _listing(f"{folder}/{name}")
+        required = [each for each in below if _MAY_REQUIRE.search(each)]
+        if required and not any(each.endswith((".py", ".ipynb")) and each != "setup.py" for each in below):
+            yield name, required
 
 
 def _bounds_in(text: str, read: _Reader) -> Mapping[str, list[str]]:
     """Return the bounds on each library in a file."""
-    libraries = [each for each in PACKAGES if re.search(each.pattern(), text, re.IGNORECASE)]
+    libraries = [each for each in _READ if re.search(each.pattern(), text, re.IGNORECASE)]
     found: dict[str, list[str]] = {each.key: [] for each in libraries}
     if libraries:
         try:
@@ -345,16 +410,47 @@ def _lines_with(text: str, library: RequiredLibrary) -> Iterator[str]:
 
 def _conda(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     """environment.yml: `- transformers=4.40` and, below pip, `- transformers==4.40.0`."""
+    if not re.search(r"^dependencies:", text, re.MULTILINE):
+        return
     for library in libraries:
         for line in _lines_with(text, library):
             item = re.match(r"""\s*-\s*["']?(?:[\w.-]+::)?""", line)
             written = line[item.end() :].partition("#")[0].rstrip() if item else ""
-            for bounds in _bounds(re.sub(r"""["']\Z""", "", written), library):
-                fuzzy = re.fullmatch(r"=\s*(\d+(?:\.\d+)*)(?:\.\*|\*)?(?:=.*)?", bounds)
-                if fuzzy is None:
-                    yield library, bounds
-                else:
-                    yield library, f"=={fuzzy[1]}" if fuzzy[1].count(".") > 1 else f"=={fuzzy[1]}.*"
+            yield from ((library, each) for each in _of_conda(re.sub(r"""["']\Z""", "", written), library))
+
+
+def _of_conda(requirement: str, library: RequiredLibrary) -> Iterator[str]:
+    """The bounds in a requirement as conda knows it, where one `=` allows all versions with this start."""
+    for bounds in _bounds(requirement, library):
+        fuzzy = re.fullmatch(r"=\s*(\d+(?:\.\d+)*)(?:\.\*|\*)?(?:=.*)?", bounds)
+        if fuzzy is None:
+            yield bounds
+        else:
+            yield f"=={fuzzy[1]}" if fuzzy[1].count(".") > 1 else f"=={fuzzy[1]}.*"
+
+
+_INSTALLED = re.compile(
+    r"^(?![ \t]*#).*?\b(?:pip3?|conda|mamba|uv pip|poetry|uv)\s+(?:install|add)\b(.*)", re.MULTILINE
+)
+_IMAGE = re.compile(r"^\s*FROM\s+(?:\S*/)?python:(\d+\.\d+)", re.MULTILINE)
+
+
+def _installs(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
+    """Commands in a notebook, a Dockerfile, a script or a manual: `pip install transformers==4.30`."""
+    if PYTHON in libraries:
+        yield from ((PYTHON, f"=={version}.*") for version in islice(_IMAGE.findall(text), _MOST))
+    for command in islice(_INSTALLED.finditer(re.sub(r"\\\r?\n", " ", text)), _MOST_LINES):
+        for word in command[1].split():
+            requirement = word.strip("\"'`")
+            for library in libraries:
+                yield from ((library, bounds) for bounds in _of_conda(requirement, library))
+
+
+def _python_version(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
+    """`runtime.txt` of Heroku and Binder."""
+    found = re.match(r"\s*python-(\d+\.\d+)", text)
+    if found is not None:
+        yield PYTHON, f"=={found[1]}.*"
 
 
 def _quoted(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
@@ -386,6 +482,8 @@ def _pyproject(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibra
     """pyproject.toml: dependencies, extras and groups, and their equivalents in poetry and pdm."""
     content = parse_toml(text)
     project = _at(content, "project")
+    if PYTHON in libraries:
+        yield from ((PYTHON, bounds) for bounds in _strings(_at(project, "requires-python")))
     pip = [
         _at(project, "dependencies"),
         *_values(_at(project, "optional-dependencies")),
@@ -462,7 +560,18 @@ def _strings(content: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-_MAY_REQUIRE = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|requir|pyproject|setup|environment")
+_REQUIRES = re.compile(
+    r"(?:(?:uv|poetry|pdm|Pipfile)\.lock|requir|pyproject|setup|environment)", re.IGNORECASE
+)
+"""Starts of the names of files made for requirements."""
+_MAY_REQUIRE = re.compile(
+    rf"^(?:{_REQUIRES.pattern}|install|Dockerfile|readme|runtime\.txt)|\.ya?ml$", re.IGNORECASE
+)
+
+
+def _ignored(failure: Failure) -> None:
+    """Say nothing about a file with other contents in the first place."""
+
 
 _READERS: tuple[tuple[str, _Reader], ...] = (
     ("uv.lock", _locked),
@@ -473,11 +582,16 @@ _READERS: tuple[tuple[str, _Reader], ...] = (
     ("pyproject.toml", _pyproject),
     ("setup.cfg", _setup_cfg),
     ("setup.py", _quoted),
-    ("environment.y*ml", _conda),
+    ("*.y*ml", _conda),
     ("requirements[-_]*.txt", _lines),
     ("requirements/*.txt", _lines),
     # As people misspell it: requirments.txt, requirement.txt.
     ("requirm*.txt", _lines),
     ("requirement.txt", _lines),
+    ("runtime.txt", _python_version),
+    ("Dockerfile*", _installs),
+    ("install*.sh", _installs),
+    ("setup*.sh", _installs),
+    ("[Rr][Ee][Aa][Dd][Mm][Ee]*", _installs),
 )
 """Which files are read how; where several pin a version, the first of them decides."""

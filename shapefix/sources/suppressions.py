@@ -58,17 +58,19 @@ def apply_suppressions(source: SourceText, diagnostics: Iterable[Diagnostic]) ->
     if not diagnostics or not _MARKER.search(source.text):
         return SuppressionResult(diagnostics, ())
     suppressions, statements = _read(source.text)
+    everywhere = [each for each in suppressions if each.whole_file]
+    by_row: dict[int, list[Suppression]] = {}
+    for each in suppressions:
+        if not each.whole_file:
+            by_row.setdefault(each.row, []).append(each)
     kept: list[Diagnostic] = []
     used: set[Suppression] = set()
     for diagnostic in diagnostics:
         silencing: list[Suppression] = []
         if diagnostic.span.path == source.path:
             rows = _rows(diagnostic.span, statements)
-            silencing = [
-                each
-                for each in suppressions
-                if (each.whole_file or each.row in rows) and each.covers(diagnostic)
-            ]
+            near = (each for row in rows for each in by_row.get(row, ()))
+            silencing = [each for each in (*everywhere, *near) if each.covers(diagnostic)]
         if silencing:
             used.update(silencing)
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -289,7 +290,9 @@ def _definitions(tree: ast.Module, row: int) -> Iterator[Definition]:
     """Yield the definitions around a row: of the top level, then of the class."""
     body: list[ast.stmt] = tree.body
     while True:
-        found = next((each for each in body if each.lineno <= row <= (each.end_lineno or 0)), None)
+        # A file may have thousands of statements, and as many findings.
+        at = bisect_left(body, row, key=lambda each: each.end_lineno or 0)
+        found = body[at] if at < len(body) and body[at].lineno <= row else None
         if isinstance(found, (ast.If, ast.Try)):
             body = found.body
             continue

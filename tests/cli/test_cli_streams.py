@@ -33,6 +33,9 @@ COMMANDS: dict[str, int] = {
     "probe missing.py": FAILED,
     "nonsense": FAILED,
 }
+SHORT = ("check train.py", "nonsense")
+"""Commands that stand for the others in the short run."""
+SOME = [pytest.param(each, marks=() if each in SHORT else pytest.mark.long) for each in COMMANDS]
 FULL = "error: output cannot be written: No space left on device\n"
 CLOSED = "error: standard output is closed\n"
 
@@ -53,7 +56,7 @@ def ran(command: str, redirections: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", SOME)
 def test_streams_that_are_closed_or_full(project: Project, command: str) -> None:
     project(train=VIEW, net=NET)
     code = COMMANDS[command]
@@ -66,13 +69,7 @@ def test_streams_that_are_closed_or_full(project: Project, command: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(command, marks=() if command in ("check train.py", "nonsense") else pytest.mark.long)
-        for command in COMMANDS
-    ],
-)
+@pytest.mark.parametrize("command", SOME)
 def test_several_streams_that_are_closed_or_full(project: Project, command: str) -> None:
     project(train=VIEW, net=NET)
     code = COMMANDS[command]
@@ -89,7 +86,7 @@ def test_several_streams_that_are_closed_or_full(project: Project, command: str)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "nonsense"])
+@pytest.mark.parametrize("command", [each for each in SOME if "nonsense" not in each.values])
 def test_a_deleted_working_folder(
     project: Project, tmp_path_factory: pytest.TempPathFactory, command: str
 ) -> None:

@@ -129,6 +129,12 @@ def test_unsloth_changes_the_trainers_of_trl(imported: str, check: Check) -> Non
     assert check(code.format(imported), {"SF407"}) == []
 
 
+@pytest.mark.parametrize(("imported", "count"), [("import torch", 2), ("from pl_bolts.models import VAE", 1)])
+def test_a_library_that_needs_an_older_one(imported: str, count: int, check: Check) -> None:
+    code = f"from pytorch_lightning import Trainer\n{imported}\nTrainer(gpus=1, weights_summary=None)\n"
+    assert len(check(code, {"SF407"})) == count
+
+
 def test_another_version_of_the_class_accepts_both(check: Check) -> None:
     code = OLD.replace("import TrainingArguments", "import TrainingArguments as Base") + (
         "class TrainingArguments(Base):\n"

@@ -117,6 +117,42 @@ def test_a_repair_that_does_not_prove_itself_is_backed_out_alone(words: Repairs,
     assert finding.span == Span("a.py", 1, 10, 1, 13), "the place is the one in the repaired text"
 
 
+def counted(
+    analyze: Callable[[str], list[Diagnostic]],
+) -> tuple[Callable[[str], list[Diagnostic]], list[str]]:
+    """The same analysis, and the texts that it was called with."""
+    texts: list[str] = []
+
+    def analyze_and_count(text: str) -> list[Diagnostic]:
+        texts.append(text)
+        return analyze(text)
+
+    return analyze_and_count, texts
+
+
+def test_one_bad_repair_among_many_is_found_in_few_analyses() -> None:
+    words = {f"w{number}": (f"SF{number}", f"v{number}") for number in range(100, 164)}
+    bad = "w137"
+    words[bad] = ("SF137", f"{bad} {bad}")
+    analyze, texts = counted(finds(words))
+    result = repair("\n".join(words) + "\n", analyze, always)
+    assert [finding.message for finding, _ in result.rejected] == [f"`{bad}`"]
+    assert len(result.applied) == 63
+    assert len(texts) <= 20
+
+
+def test_bad_repairs_of_a_long_text_are_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shapefix.repair.fixpoint._MOST_TRIED", 0)
+    words = {f"w{number}": (f"SF{number}", f"w{number} w{number}") for number in range(100, 164)}
+    analyze, texts = counted(finds(words))
+    text = "\n".join(words) + "\n"
+    result = repair(text, analyze, always)
+    assert (result.text, result.applied) == (text, ())
+    assert len(result.rejected) == 64
+    assert {reason.partition(":")[0] for _, reason in result.rejected} >= {"not tried"}
+    assert len(texts) <= 20
+
+
 def test_a_finding_that_only_moves_elsewhere_is_not_repaired() -> None:
     def analyze(text: str) -> list[Diagnostic]:
         reported = "bad" if "bad" in text else "tail"

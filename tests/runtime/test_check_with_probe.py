@@ -132,8 +132,10 @@ def test_a_line_behind_an_exit_is_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("project", "script", "confirmed"),
     [
-        ("instruction-tuning", "train_optimized.py", [("SF301", 59)]),
-        ("emotion-classifier", "trainer.py", [("SF401", 51), ("SF801", 57)]),
+        pytest.param("instruction-tuning", "train_optimized.py", [("SF301", 59)], marks=pytest.mark.long),
+        pytest.param(
+            "emotion-classifier", "trainer.py", [("SF401", 51), ("SF801", 57)], marks=pytest.mark.long
+        ),
         ("custom-collator", "train.py", [("SF303", 21)]),
     ],
 )

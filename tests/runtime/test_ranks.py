@@ -79,11 +79,12 @@ def test_ranks_that_meet_are_shown_with_what_differs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "said", "marks"),
     [
-        (
+        pytest.param(
             "if rank: total = torch.ones(2)",
             "rank 0 calls `all_reduce` of f32[1] while rank 1 calls `all_reduce` of f32[2]: "
             "both wait forever",
             ["reduced", "reduced"],
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "if rank: dist.barrier()  # alone",

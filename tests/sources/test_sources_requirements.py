@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import subprocess
 import sys
@@ -12,13 +11,11 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
-from shapefix.sources.requirements import (
-    LIGHTNING_NEEDS_TORCH,
-    Requirements,
-    is_version,
-    transformers_version,
-)
+from shapefix.sources.requirements import Requirements, is_version, transformers_version, version_needs
 
 ROOT = Path(__file__).parents[2]
 UV_LOCK = """\
@@ -223,7 +220,7 @@ def test_larger_locks_are_one_warning(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     os.truncate(tmp_path / name, most + 1)
     found = Requirements()
-    assert found.transformers_version(str(tmp_path), str(tmp_path)) is None
+    assert found.transformers_version(str(tmp_path / "train.py"), str(tmp_path)) is None
     message = f"is too large to be read: more than {most // 1_000_000} MB; its requirements are not used"
     assert [each.message for each in found.unused()] == [message]
 
@@ -278,9 +275,9 @@ def test_the_nearest_folder_that_decides(tmp_path: Path) -> None:
     (near / "requirements.txt").write_text("transformers>=4.30")
     requirements = Requirements()
     root = str(tmp_path)
-    assert requirements.transformers_version(str(near), root) == "4.30.0"
-    assert requirements.transformers_version(str(tmp_path / "examples"), root) == "4.57"
-    assert requirements.transformers_version(str(near), str(near)) is None
+    assert requirements.transformers_version(str(near / "train.py"), root) == "4.30.0"
+    assert requirements.transformers_version(str(tmp_path / "examples" / "train.py"), root) == "4.57"
+    assert requirements.transformers_version(str(near / "train.py"), str(near)) is None
 
 
 @pytest.mark.parametrize(
@@ -315,7 +312,7 @@ def test_versions(text: str, valid: bool) -> None:
         (
             "requirements.txt",
             "torch==1.5.1\ntransformers==3.0.2",
-            "lightning 1.5, torch 1.5.1, transformers 3.0.2",
+            "lightning 1.3, torch 1.5.1, transformers 3.0.2",
         ),
         ("requirements.txt", "torch==1.12.1", "lightning 2.1, torch 1.12.1"),
         ("requirements.txt", "torch==2.0.1", "lightning 2.3, torch 2.0.1"),
@@ -326,20 +323,68 @@ def test_versions(text: str, valid: bool) -> None:
 )
 def test_the_oldest_versions_of_other_libraries(tmp_path: Path, name: str, text: str, oldest: str) -> None:
     (tmp_path / name).write_text(text)
-    found = Requirements().oldest_versions(str(tmp_path), str(tmp_path))
-    assert ", ".join(f"{library} {version}" for library, version in sorted(found.items())) == oldest
+    found = Requirements().oldest_versions(str(tmp_path / "train.py"), str(tmp_path))
+    stated = dict(each.split(" ") for each in oldest.split(", "))
+    assert {library: found.get(library) for library in stated} == stated
 
 
-def test_the_torch_needed_by_lightning_is_that_of_its_metadata() -> None:
-    def release(version: str) -> list[int]:
-        return [int(number) for number in version.split(".")[:2]]
+INSTALLED = {"lightning": "pytorch-lightning", "transformers": "transformers", "accelerate": "accelerate"}
 
-    requires = [
-        each for each in metadata.requires("pytorch-lightning") or () if re.match(r"torch[^\w]", each)
-    ]
-    installed = release(metadata.version("pytorch-lightning"))
-    needed = [torch for lightning, torch in LIGHTNING_NEEDS_TORCH.items() if release(lightning) <= installed]
-    assert [re.findall(r">=(\d+\.\d+)", each) for each in requires if "extra" not in each] == [[needed[-1]]]
+
+@pytest.mark.parametrize("library", INSTALLED)
+def test_the_needs_of_what_is_installed_are_those_of_its_metadata(library: str) -> None:
+    about = metadata.metadata(INSTALLED[library])
+    needs = [Requirement(each) for each in about.get_all("Requires-Dist") or ()]
+    oldest = {each.name: each.specifier for each in needs if "extra" not in str(each.marker)}
+    oldest["python"] = SpecifierSet(about["Requires-Python"])
+    for needed, steps in version_needs()[library].items():
+        *_, bound = (b for since, b in steps.items() if Version(since) <= Version(about["Version"]))
+        lowest = [each.version for each in oldest[needed] if each.operator.startswith(">")]
+        assert [Version(each).release[:2] for each in lowest] == [Version(bound).release]
+
+
+INSTALLING = ["!pip install -q \\\n", "  'trl==0.9.4'\n", "# !pip install peft==0.1\n"]
+NOTEBOOK = {
+    "cells": [{"cell_type": "code", "metadata": {}, "outputs": [], "source": INSTALLING}],
+    "metadata": {},
+    "nbformat": 4,
+}
+ELSEWHERE = {
+    "HubMapEnv.yml": ("name: h\ndependencies:\n  - python=3.10\n  - pip:\n    - torch==2.0.1", "torch 2.0.1"),
+    "config.yml": ("torch==2.0.1: yes", "torch -"),
+    "build/requirements.txt": ("transformers==4.37.1", "transformers 4.37.1"),
+    ".devcontainer/Dockerfile": (
+        "FROM python:3.8-slim\nRUN pip install torch==1.9.0 && rm -r x",
+        "torch 1.9.0",
+    ),
+    "docker/Dockerfile": ("FROM docker.io/python:3.8\n", "transformers 4.46"),
+    "README.md": ("```\n$ pip install trl==0.9.4\n```", "trl 0.9.4"),
+    "install.sh": ("conda install -y pytorch=1.9 cudatoolkit", "torch 1.9"),
+    "runtime.txt": ("python-3.7.4\n", "transformers 4.30"),
+    "pyproject.toml": ("[project]\nname = 'p'\nrequires-python = '>=3.7,<3.9'", "datasets 3.1"),
+    "train.ipynb": (json.dumps(NOTEBOOK), "trl 0.9.4"),
+    "./train.ipynb": (json.dumps(NOTEBOOK), "peft -"),
+    "other.ipynb": (json.dumps(NOTEBOOK), "trl -"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_requirements_in_other_places(tmp_path: Path, name: str) -> None:
+    text, stated = ELSEWHERE[name]
+    library, _, version = stated.partition(" ")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    found = Requirements().oldest_versions(str(tmp_path / "train.ipynb"), str(tmp_path))
+    assert found.get(library, "-") == version
+
+
+def test_a_folder_with_code_has_requirements_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "requirements.txt").write_text("datasets==2.14.0")
+    (tmp_path / "old" / "train.py").touch()
+    requirements, root = Requirements(), str(tmp_path)
+    assert requirements.oldest_versions(str(tmp_path / "train.py"), root) == {}
+    assert requirements.oldest_versions(str(tmp_path / "old" / "train.py"), root)["datasets"] == "2.14.0"
 
 
 def test_each_library_has_its_own_nearest_folder(tmp_path: Path) -> None:
@@ -348,7 +393,8 @@ def test_each_library_has_its_own_nearest_folder(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("transformers==4.30.0\ntorch==1.9.0")
     (near / "requirements.txt").write_text("torch==2.7.0")
     requirements = Requirements()
-    assert requirements.oldest_versions(str(near), str(tmp_path)) == {
+    assert requirements.oldest_versions(str(near / "train.py"), str(tmp_path)) == {
         "transformers": "4.30.0",
         "torch": "2.7.0",
+        "trl": "0.6",
     }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import PurePath
 
 import libcst as cst
@@ -117,7 +120,7 @@ def _is_dead(event: Discarded, around: list[cst.CSTNode]) -> bool:
         return False
     created = held.origin.place.node
     has_others = False
-    for path in _paths([_scope(around)], event.name or ""):
+    for path in _mentions(event.place.module, around, event.name or ""):
         if event.place.node in path:
             continue
         assign = path[-3] if len(path) > 2 and isinstance(path[-2], cst.AssignTarget) else None
@@ -255,11 +258,33 @@ def _is_viewed_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:
     for position in range(len(around) - 1, 0, -1):
         block, statement = around[position - 1], around[position]
         if isinstance(block, (cst.IndentedBlock, cst.Module)):
-            at = next(index for index, each in enumerate(block.body) if each is statement)
-            later = ((each, list(_paths([each], event.name or ""))) for each in block.body[at + 1 :])
-            following = next(((each, found) for each, found in later if found), None)
-            return following is not None and _gives_sizes(*following, event.name or "")
+            module, name = event.place.module, event.name or ""
+            rows = module.once(block, _rows_of)
+            mentions = rows.mentions.get(name, [])
+            after = bisect_right(mentions, rows.numbers[statement], key=itemgetter(0))
+            if after == len(mentions):
+                return False
+            number = mentions[after][0]
+            end = bisect_right(mentions, number, key=itemgetter(0))
+            paths = [module.path_to(node)[position:] for _, node in mentions[after:end]]
+            return _gives_sizes(block.body[number], paths, name)
     return False
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The statements of a block by number, and the numbers of those with a name, in their order."""
+
+    numbers: dict[cst.CSTNode, int]
+    mentions: dict[str, list[tuple[int, cst.Name]]]
+
+
+def _rows_of(block: cst.IndentedBlock | cst.Module) -> _Rows:
+    mentions: dict[str, list[tuple[int, cst.Name]]] = {}
+    for number, statement in enumerate(block.body):
+        for name in _variables(statement):
+            mentions.setdefault(name.value, []).append((number, name))
+    return _Rows({statement: number for number, statement in enumerate(block.body)}, mentions)
 
 
 def _gives_sizes(statement: cst.CSTNode, mentions: list[list[cst.CSTNode]], name: str) -> bool:
@@ -333,20 +358,33 @@ def _scope(around: list[cst.CSTNode]) -> cst.CSTNode:
     return next(node for node in reversed(around) if isinstance(node, (cst.Module, cst.FunctionDef)))
 
 
-def _mentions(around: list[cst.CSTNode], name: str) -> list[list[cst.CSTNode]]:
-    """Return the paths to all mentions of a variable in its function, or in the file."""
-    return list(_paths([_scope(around)], name))
+def _mentions(module: Module, around: list[cst.CSTNode], name: str) -> Iterator[list[cst.CSTNode]]:
+    """Yield the paths to all mentions of a variable in its function, or in the file."""
+    scope = _scope(around)
+    depth = len(module.path_to(scope)) - 1
+    return (module.path_to(node)[depth:] for node in module.once(scope, _by_name).get(name, ()))
 
 
-def _paths(path: list[cst.CSTNode], name: str) -> Iterator[list[cst.CSTNode]]:
-    node = path[-1]
-    if isinstance(node, cst.Name):
-        if node.value == name:
-            yield path
-        return
-    parts = [node.value] if isinstance(node, (cst.Arg, cst.Attribute)) else children(node)
-    for part in parts:
-        yield from _paths([*path, part], name)
+def _by_name(scope: cst.CSTNode) -> dict[str, list[cst.Name]]:
+    found: dict[str, list[cst.Name]] = {}
+    for name in _variables(scope):
+        found.setdefault(name.value, []).append(name)
+    return found
+
+
+def _variables(root: cst.CSTNode) -> Iterator[cst.Name]:
+    """Yield the names below a node, in their order; those of attributes and keywords are none of them."""
+    pending: list[Iterator[cst.CSTNode]] = [iter((root,))]
+    while pending:
+        node = next(pending[-1], None)
+        if node is None:
+            pending.pop()
+        elif isinstance(node, cst.Name):
+            yield node
+        elif isinstance(node, (cst.Arg, cst.Attribute)):
+            pending.append(iter((node.value,)))
+        else:
+            pending.append(children(node))
 
 
 def _later(event: Discarded, around: list[cst.CSTNode]) -> list[list[cst.CSTNode]]:
@@ -354,7 +392,7 @@ def _later(event: Discarded, around: list[cst.CSTNode]) -> list[list[cst.CSTNode
     module, here = event.place.module, event.place.span
     loops = [node for node in around if isinstance(node, (cst.For, cst.While))]
     found = []
-    for path in _mentions(around, event.name or ""):
+    for path in _mentions(module, around, event.name or ""):
         span = module.span(path[-1])
         is_after = (span.row, span.column) >= (here.end_row, here.end_column)
         is_again = any(loop in path for loop in loops) and not isinstance(path[-2], cst.AssignTarget)
