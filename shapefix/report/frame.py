@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import TypeAlias
 
@@ -50,7 +51,7 @@ def frame(
     `...` otherwise; dense omits all of them. If the text or the row is missing, a label has only its
     position.
     """
-    rows = [] if text is None else _NEWLINE.split(text)
+    rows = () if text is None else _rows(text)
     room = max(width - gutter - 3, 20)
     ordered = sorted(labels, key=lambda label: label.span.row)
     by_row = [(row, list(group)) for row, group in groupby(ordered, lambda label: label.span.row)]
@@ -68,6 +69,11 @@ def frame(
                 place = f"{row}:{label.span.column}: "
                 for line in wrapped(place + label.text, room, hang=len(place)):
                     yield [*margin(gutter), (line, label.style)]
+
+
+@lru_cache(maxsize=4)  # a file may have thousands of findings
+def _rows(text: str) -> tuple[str, ...]:
+    return tuple(_NEWLINE.split(text))
 
 
 def margin(gutter: int, row: int | None = None) -> Line:
