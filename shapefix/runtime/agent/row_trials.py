@@ -134,7 +134,7 @@ class RowTrials:
     def _report_detached(
         self, call: _Call, calls: list[_Call], lacking: set[int], graphs: LossGraphs
     ) -> None:
-        """Report a model without gradients whose output is the input of another one, outside of the graph."""
+        """Report a model without gradients, with its output detached and given to another one."""
         trained = [each for each in call.model.parameters() if each.requires_grad]
         memory = {each.data_ptr() for each in call.made}
         readers = [
