@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
@@ -35,10 +35,13 @@ def definitions(
     """
     search = ValueSearch(frames)
     last = len(frames) - 1
+    tensors = (
+        {each.place.code for each in run.values if each.tensor is not None} if run is not None else set()
+    )
     subjects = {
         name.id: name
         for statement in search.expressions(last)
-        for node in _subjects(statement, explanation)
+        for node in _subjects(statement, explanation, tensors)
         if (name := _base(node)) is not None
     }
     if len(subjects) > 1 and run is not None and explanation.fields.get("type") == _NONE:
@@ -111,8 +114,8 @@ def _base(node: ast.expr) -> ast.Name | None:
     return node if isinstance(node, ast.Name) else None
 
 
-def _subjects(statement: ast.AST, explanation: MessageExplanation) -> Iterator[ast.expr]:
-    """Yield the possible origins of the error of a page, as expressions."""
+def _subjects(statement: ast.AST, explanation: MessageExplanation, tensors: Set[str]) -> Iterator[ast.expr]:
+    """Yield the possible origins of the error of a page, as expressions; tensors are codes of the line."""
     for node in ast.walk(statement):
         if explanation.name == "missing-attribute":
             if isinstance(node, ast.Attribute) and node.attr == explanation.fields["name"]:
@@ -124,10 +127,10 @@ def _subjects(statement: ast.AST, explanation: MessageExplanation) -> Iterator[a
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
                 yield from node.args
         elif isinstance(node, ast.Call):
-            yield from _of_call(node, explanation)
+            yield from _of_call(node, explanation, tensors)
 
 
-def _of_call(node: ast.Call, explanation: MessageExplanation) -> Iterator[ast.expr]:
+def _of_call(node: ast.Call, explanation: MessageExplanation, tensors: Set[str]) -> Iterator[ast.expr]:
     method = node.func if isinstance(node.func, ast.Attribute) else None
     called = method.attr if method is not None else ""
     is_load = explanation.name in _OF_CHECKPOINTS and called == "load_state_dict"
@@ -135,7 +138,8 @@ def _of_call(node: ast.Call, explanation: MessageExplanation) -> Iterator[ast.ex
     if explanation.name == "not-callable":
         yield node.func
     elif explanation.name == "second-backward" and method is not None and called == "backward":
-        # Accelerate and DeepSpeed take the loss: `accelerator.backward(loss)`.
-        yield node.args[0] if node.args else method.value
+        # Accelerate and DeepSpeed take the loss, `accelerator.backward(loss)`; a tensor takes its gradient.
+        is_argument = node.args and ast.unparse(node.args[0]) in tensors
+        yield node.args[0] if is_argument and ast.unparse(method.value) not in tensors else method.value
     elif is_load or is_conversion:
         yield from node.args[:1]

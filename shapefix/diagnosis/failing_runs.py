@@ -50,14 +50,16 @@ class FailingRun:
     """One run of the failing line: its values in the order of evaluation, and the rejected operations.
 
     matched is the number of calls on the way that are calls of the stack, 0 if another call is on the way.
-    folder is that of the project; objects are those of libraries so far, by the expression; loops are those
-    around the line; writes are those in place so far.
+    folder is that of the project; objects are those of libraries so far, by the expression; owners are the
+    calls during which objects were created, by the object's id; loops are those around the line; writes are
+    those in place so far.
     """
 
     frame: Frame
     matched: int
     folder: str
     objects: Mapping[cst.CSTNode, LibraryObject]
+    owners: Mapping[int, Span]
     loops: tuple[cst.CSTNode, ...] = ()
     writes: tuple[InPlaceWrite, ...] = ()
     values: list[SeenValue] = field(default_factory=list)
@@ -146,6 +148,8 @@ class _StackEvaluator(Evaluator):
         self._rows = rows
         self._folder = folder
         self._objects: dict[cst.CSTNode, LibraryObject] = {}
+        self._owners: dict[int, Span] = {}
+        self._kept: list[LibraryObject] = []
         self._open: FailingRun | None = None
 
     def execute(self, node: cst.CSTNode) -> Flow:
@@ -158,7 +162,12 @@ class _StackEvaluator(Evaluator):
         if not (last.row <= span.row <= last.end_row):
             return super().execute(node)
         self._open = FailingRun(
-            frame, self._matched(), self._folder, self._objects, tuple(each.node for each in frame.loops)
+            frame,
+            self._matched(),
+            self._folder,
+            self._objects,
+            self._owners,
+            tuple(each.node for each in frame.loops),
         )
         start = len(self.events)
         self._open.writes = tuple(each for each in self.events if isinstance(each, InPlaceWrite))
@@ -178,6 +187,9 @@ class _StackEvaluator(Evaluator):
         run = self._open
         if isinstance(value, LibraryObject) and value.place is not None:
             self._objects[node] = value
+            if value.place.node is node and self.calls and id(value) not in self._owners:
+                self._owners[id(value)] = self.calls[-1].span
+                self._kept.append(value)
         if run is not None and self.frames[-1] is run.frame:
             tensor = value.tensor if isinstance(value, Unknown) else value
             tensor = tensor if isinstance(tensor, TensorValue) else None

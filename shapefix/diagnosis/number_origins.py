@@ -12,7 +12,7 @@ import libcst as cst
 from shapefix.checks.support.literal_sites import given_to
 from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnosis.failing_runs import FailingRun
-from shapefix.diagnosis.size_origins import setting_of
+from shapefix.diagnosis.size_origins import setting_of, settings_named
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.diagnostics import Evidence, Role, Span
 from shapefix.interpreter.events import OpRejected
@@ -78,6 +78,7 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
         yield from _of_layer(event.layer, numbers, run.folder)
         if isinstance(event.layer, LibraryObject):
             yield from made_here(event.layer)
+            yield from _owner_of(run, event.layer)
     else:
         numbers = _stated(message)
         here = [each for each in run.values if each.layout is not None or each.origin is not None]
@@ -151,7 +152,15 @@ def _of_producer(run: FailingRun, layer: Value | None, step: LayoutStep) -> Iter
     if isinstance(layer, LibraryObject) and layer.kind.startswith("torch.nn."):
         sizes = {size.value for size in step.layout.sizes} if step.layout is not None else set()
         yield from made_here(layer)
+        yield from _owner_of(run, layer)
         yield from _of_layer(layer, frozenset(size for size in sizes if size is not None), run.folder)
+
+
+def _owner_of(run: FailingRun, layer: LibraryObject) -> Iterator[Origin]:
+    """Yield the call of the class or function with the creation of a layer."""
+    call = run.owners.get(id(layer))
+    if call is not None:
+        yield call, "the layer is created by this call"
 
 
 def _sets_size(layer: Value | None, number: int) -> bool:
@@ -195,7 +204,10 @@ def settings_of(layer: LibraryObject, names: Sequence[str], folder: str) -> Iter
     """Yield the origins of the numbers of some settings of a layer."""
     for position, (name, value) in enumerate(layer.arguments.items()):
         number = _number_of(value)
-        if name not in names or number is None or layer.place is None:
+        if name not in names or layer.place is None:
+            continue
+        if number is None:
+            yield from _only_setting(layer, position, name, folder)
             continue
         if isinstance(value, IntegerLiteral):
             yield value.place.span, f"{number} is stated here"
@@ -206,6 +218,17 @@ def settings_of(layer: LibraryObject, names: Sequence[str], folder: str) -> Iter
         place = Place(layer.place.module, given)
         found = list(assigned(place, str(number)))
         yield from found or _setting(place, number, folder)
+
+
+def _only_setting(layer: LibraryObject, position: int, name: str, folder: str) -> Iterator[Origin]:
+    """Yield the only place of a setting with an unknown number, as in `Embedding(config.vocab_size, 8)`."""
+    given = given_to(layer, position, name)
+    key = given.attr.value if isinstance(given, cst.Attribute) else ""
+    found = settings_named(key, folder, layer.place.module.path) if key and layer.place is not None else ()
+    if len(found) == 1:
+        origin = found[0].origin
+        span = Span(origin.path, origin.row, 1, origin.row, len(origin.code) + 1)
+        yield span, f"`{key}` is {found[0].number} here: {origin.code}"
 
 
 def _number_of(value: Value | None) -> int | None:

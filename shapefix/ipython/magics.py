@@ -16,8 +16,9 @@ from typing import Any
 from shapefix.diagnosis import text_report
 from shapefix.diagnosis.diagnose import diagnose_exception
 from shapefix.diagnosis.notebook_cells import blank_rows
-from shapefix.diagnosis.repaired_causes import patch
+from shapefix.diagnosis.repaired_causes import patch, repaired_cause
 from shapefix.diagnostics import Diagnostic, cell_of, path_of
+from shapefix.engine.repairs import FileRepair
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.ipython.live_errors import live_error
@@ -34,12 +35,14 @@ _HELP = """\
 %%shapes [--no-run]     show the sizes in the cell's functions and modules, then run it
 %shapefix check         check all cells of the session
 %shapefix why           explain the last exception, with the values in its frames
+%shapefix why --apply   put the repaired cell into a new one below; run it there
 %shapefix help          this text
 --verbose               show every step of the evidence (check, why)
 
 The manual: `!shapefix help notebooks`.
 """
 _CALL = "get_ipython().run_line_magic('shapefix', {!r})"
+_APPLY = "--apply"
 _BEFORE = "before-cell"
 """The command of `%shapefix` for the first row of a cell with `%%check` or `%%shapes`."""
 _OPTIONS = CheckOptions(use_cache=False, jobs=1)
@@ -90,7 +93,8 @@ class Magics:
         elif command == "check":
             self._check(None, None, _is_verbose(options))
         elif command == "why":
-            self._why(_is_verbose(options))
+            rest = [each for each in options if each != _APPLY]
+            self._why(_is_verbose(rest), _APPLY in options)
         elif command in ("help", "--help", "-h"):
             print(_HELP, end="")
         else:
@@ -160,8 +164,8 @@ class Magics:
             return
         show(self._shell, "".join(render(listings, self._view(path, None, False))))
 
-    def _why(self, verbose: bool) -> None:
-        """Explain the last exception."""
+    def _why(self, verbose: bool, is_applied: bool) -> None:
+        """Explain the last exception; if is_applied, put the repaired cell below."""
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         if not isinstance(error, BaseException):
             raise UnusableLine("there was no exception in this session")
@@ -178,6 +182,28 @@ class Magics:
             found = diagnose_exception(live.report, live.facts, path, options)
             view = self._view(path, found.session, verbose)
             show(self._shell, "".join(text_report.render(found, view, patch(found, view))))
+            repaired = repaired_cause(found) if is_applied else None
+        if is_applied:
+            self._put_below(repaired.changes if isinstance(repaired, FileRepair) else ())
+
+    def _put_below(self, changes: Sequence[tuple[str, str, str]]) -> None:
+        """Offer the repaired text of a cell as the next input."""
+        typed = self.cells.typed
+        repaired = [
+            (cell[1], new.rstrip("\n"))
+            for path, old, new in changes
+            if (cell := cell_of(path)) is not None
+            # Of a failed cell, the session may have a part only.
+            and typed[cell[1] : cell[1] + 1] == [old.rstrip("\n")]
+        ]
+        if not repaired or len(repaired) != len(changes):
+            raise UnusableLine("there is no repair of a single cell; nothing was put below")
+        if len(repaired) > 1:
+            numbers = ", ".join(f"In [{number}]" for number, _ in repaired)
+            raise UnusableLine(f"the repair changes {numbers}; nothing was put below")
+        number, text = repaired[0]
+        self._shell.set_next_input(text)
+        print(f"shapefix: In [{number}] is below with the repair; run it, then the cells after it")
 
     def _view(self, path: str, session: CheckSession | None, verbose: bool) -> SessionView:
         color = is_notebook_front_end(self._shell) or wants_color(sys.stdout)

@@ -276,6 +276,42 @@ meter = Meter()
 meter.update(json.loads("[[1], [2]]"))
 meter.loss()
 """),
+    Traced("layer of a class with the wrong numbers", "SF501", Confidence.PROVED, """\
+import torch
+from torch import nn
+
+class Tower(nn.Module):
+    def __init__(self, inputs, width):
+        super().__init__()
+        self.layer = nn.Linear(inputs, width)  # cause
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.text = Tower(8, 4)  # innocent
+        self.image = Tower(6, 4)  # cause
+
+    def forward(self, text, image):
+        return self.text(text) @ self.image(image).t()
+
+Pair()(torch.zeros(2, 8), torch.zeros(2, 7))
+"""),
+    Traced("only setting of a name", "traced-error", Confidence.LIKELY, """\
+import json
+import torch
+from types import SimpleNamespace
+
+defaults = {
+    "vocab_size": 10,  # cause
+    "length": 12,  # innocent
+}
+settings = SimpleNamespace(**json.loads(json.dumps(defaults)))
+embed = torch.nn.Embedding(settings.vocab_size, 4)  # cause
+embed(torch.tensor(json.loads("[3, 11]")))
+"""),
     Traced("keys of a wrapper", "traced-error", Confidence.LIKELY, """\
 import torch
 
@@ -408,6 +444,24 @@ def test_two_functions_of_one_name_are_no_cause(tmp_path: Path) -> None:
     found = _diagnosed(tmp_path, text)
     assert found.explanation is not None
     assert found.causes == ()
+
+
+def test_the_gradient_of_a_backward_is_no_subject(tmp_path: Path) -> None:
+    text = """\
+import json
+import torch
+
+layer = torch.nn.Linear(2, 1)
+out = layer(torch.zeros(1, len(json.loads("[1, 2]"))))
+gradient = torch.ones(1, 1)
+for _ in json.loads("[1, 2]"):
+    out.backward(gradient)
+"""
+    found = _diagnosed(tmp_path, text).causes
+    rows = {
+        step.span.row for each in found[:1] for step in each.evidence if step.message.endswith("is set here")
+    }
+    assert 6 not in rows
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,8 @@ CELLS = {
     "no magic of ours": "%shapefix dance",
     "no option of ours": "%%check --fast\n1 + 1",
     "broken": "%%check\nx = (",
+    "repairable": "z = torch.zeros(2, 3, 4).transpose(1, 2)\nz.view(-1)",
+    "why applied": "%shapefix why --apply\nget_ipython().payload_manager.read_payload()",
     "help": "%shapefix help",
     "broken by us": "import shapefix.ipython.magics as m\nm.live_error = None",
     "why broken": "%shapefix why\n'still here'",
@@ -135,6 +138,12 @@ def test_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert html.startswith("<pre")
     assert re.sub(r"<[^>]+>", "", html).count("SF501") == outputs["why"].shown.count("SF501") > 0
     assert html.count("<span") == html.count("</span>") > 0
+
+    # The repaired cell is put below, as the front end gets it.
+    (payload,) = ast.literal_eval(outputs["why applied"].result)
+    assert payload["source"] == "set_next_input"
+    assert payload["text"] == CELLS["repairable"].replace("view", "reshape")
+    assert f"In [{number['repairable']}] is below with the repair" in outputs["why applied"].printed
 
     # A failed cell is left out from its failing statement on.
     assert outputs["check all"].shown == (
