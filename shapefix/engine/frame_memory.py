@@ -22,7 +22,7 @@ def _call(
 
 # Python gets the memory of frames in blocks of 16 KB, and returns a block as soon as no frame is in it. A
 # loop just below such a border then gets and returns one for each of its calls: the system has worked for
-# 17 s for 4 s of a program. A frame with a large stack gets a block of twice its size, with room for others.
+# 17 s for 4 s of a program. A frame with a large stack gets a block of twice its size; others get the rest.
 _in_large_frame = FunctionType(
     _call.__code__.replace(co_stacksize=ROOM // _BYTES_OF_A_SLOT), globals(), "_in_large_frame"
 )

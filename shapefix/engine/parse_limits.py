@@ -16,6 +16,10 @@ LONGEST_CHAIN = 1_000
 """Operators that nest in one another (`a + b + …`, `a.b.c…`, `not not …`); libcst overflows the C stack at
 some four thousand, and needs time quadratic in their number."""
 
+MOST_ATTEMPTS = 2_000_000
+"""Attempts to parse a token. libcst tries the inside of a bracket in a pattern, or in a `del`, up to four
+times, and this again for each bracket around it."""
+
 _OPERATORS = b"+-*/%@&|^~.'\""
 _OPENING = b"([{"
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
@@ -24,6 +28,9 @@ _KEYWORDS = (b"and", b"or", b"not", b"if", b"lambda", b"await", b"for")
 _WORD_OR_OPERATOR = re.compile(r"""\#.*|\"{3}(?s:.*?)\"{3}|\"[^"\n]*"|'[^'\n]*'|\w+|[^\w\s]""")
 _LONG_ROW = LONGEST_CHAIN // 2
 _LONG_WITHOUT_COMMA = 2 * LONGEST_CHAIN
+_MATCH = re.compile(r"^[ \t\f]*match\b(?!\s*[=.,)\]:])", re.MULTILINE)
+_CASE = re.compile(r"^[ \t\f]*case\b(?!\s*[=.,)\]:])", re.MULTILINE)
+_DEL = re.compile(r"(?:^|[:;])[ \t\f]*del\b", re.MULTILINE)
 _MANY_CONTINUED_ROWS = LONGEST_CHAIN // 5
 
 _TOKEN = re.compile(
@@ -55,6 +62,9 @@ def check_parse_limits(source: SourceText) -> None:
         row = _too_deep_row(text)
         if row is not None:
             raise Unreadable("is nested too deeply to be parsed", row)
+    row = _row_of_many_attempts(text)
+    if row is not None:
+        raise Unreadable("is nested too deeply to be parsed", row)
     if len(text) > MOST_TOKENS:
         # Imported here: a run with all results in the cache does without libcst.
         from shapefix.interpreter.large_literals import condensed
@@ -122,6 +132,23 @@ def _too_deep_row(text: str) -> int | None:
                     return row
         if total > LONGEST_CHAIN or elifs > LONGEST_CHAIN:
             return row
+    return None
+
+
+def _row_of_many_attempts(text: str) -> int | None:
+    """Return the row of a pattern or a `del` with too many brackets in one another; None without one."""
+    attempts = 0
+    for statement in (_CASE, _DEL) if _MATCH.search(text) else (_DEL,):
+        for start in statement.finditer(text):
+            depth = 0
+            for token in _TOKEN.finditer(text, start.end()):
+                kind = token.lastgroup
+                if kind == "row" and depth <= 0 and token[0][0] != "\\":
+                    break
+                depth += (kind == "open") - (kind == "close")
+                attempts += 4 ** min(max(depth, 0), DEEPEST_BRACKETS)
+                if attempts > MOST_ATTEMPTS:
+                    return text.count("\n", 0, token.start()) + 1
     return None
 
 

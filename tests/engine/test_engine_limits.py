@@ -99,6 +99,45 @@ def test_code_with_too_many_words_is_refused(text: str) -> None:
         check_parse_limits(SourceText("x.py", text))
 
 
+NESTED_PATTERNS = {
+    "class": ("A(", ")"),
+    "sequence": ("[", "]"),
+    "tuple": ("(", ",)"),
+    "mapping": ("{'a': ", "}"),
+    "alternative": ("(1 | ", ")"),
+    "mixed": ("A(a=[(", ",)])"),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED_PATTERNS)
+def test_patterns_that_libcst_tries_too_often_are_refused(kind: str) -> None:
+    """Each bracket multiplies the time of libcst; 12 of some kinds take more than 4 s."""
+    before, after = NESTED_PATTERNS[kind]
+
+    def nested(depth: int) -> SourceText:
+        pattern = before * depth + "x" + after * depth
+        return SourceText("a.py", f"match y:\n    case 1:\n        pass\n    case {pattern}:\n        pass\n")
+
+    with pytest.raises(Unreadable) as refused:
+        check_parse_limits(nested(60))
+    assert refused.value.row == 4
+    check_parse_limits(nested(2))
+
+
+def test_many_nested_patterns_and_deletions_are_refused_together() -> None:
+    one = "    case ((((((((x,),),),),),),),):\n        pass\n"
+    check_parse_limits(SourceText("a.py", f"match y:\n{one}"))
+    with pytest.raises(Unreadable):
+        check_parse_limits(SourceText("a.py", f"match y:\n{one * 100}"))
+    with pytest.raises(Unreadable):
+        check_parse_limits(SourceText("a.py", f"del {'(' * 40}x{',)' * 40}\n"))
+
+
+def test_case_may_be_a_name() -> None:
+    table = "case = " + "[" * 12 + "1, " * 3_000 + "]" * 12
+    check_parse_limits(SourceText("a.py", f"match y:\n    case 1:\n        pass\n{table}\n"))
+
+
 def test_the_row_is_named() -> None:
     with pytest.raises(Unreadable) as caught:
         check_parse_limits(SourceText("x.py", 'a = """\n\n"""\n\n' + nested("parentheses", 300)))
