@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from answers_in_a_child import answer_of
-from hostile_folders import FOLDERS, spoil, write
+from hostile_folders import FOLDERS, HEAD, LAST, spoil, write
 
 from shapefix.cli.main import run
 
@@ -118,6 +118,16 @@ def test_every_command_answers(name: str, command: str, tmp_path: Path) -> None:
     assert found.seconds <= SECONDS * files
     assert found.megabytes <= MEGABYTES
     assert contents(tmp_path) == before
+
+
+def test_a_container_that_holds_itself_ends_no_analysis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "m = nn.Sequential()\nm.append(m)\nm(torch.zeros(2, 3))\n"
+    (tmp_path / "a.py").write_text(HEAD + body + LAST, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run(["check", "--no-cache", "--jobs", "1", "a.py"]) == 1
+    assert "SF507" in capsys.readouterr().out
 
 
 def test_quick_folders_are_checked(
