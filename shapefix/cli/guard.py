@@ -1,4 +1,4 @@
-"""`shapefix guard`: show asserts on needed sizes as a diff, write them, or remove them."""
+"""`shapefix guard`: show asserts, annotations or comments as a diff, write them, or remove them."""
 
 # ruff: noqa: PTH109
 
@@ -19,13 +19,23 @@ from shapefix.shapes.run import split_name
 from shapefix.shapes.targets import UnknownTarget
 from shapefix.sources.text import Unreadable, reason
 
+_NOUNS = {"": "guard", "asserts": "guard", "jaxtyping": "annotation", "comments": "comment"}
 
-def guard(target: str, apply: bool, remove: bool, output_format: str, quiet: bool, color: str) -> int:
+
+def guard(
+    target: str,
+    apply: bool,
+    remove: bool,
+    style: str | None,
+    output_format: str,
+    quiet: bool,
+    color: str,
+) -> int:
     """Show, write or remove the guards of a file or of a function in it."""
     view = View(os.getcwd(), width(sys.stdout), use_color(color, sys.stdout))
     path, name = split_name(target)
     try:
-        made = guarded(path, name, remove)
+        made = guarded(path, name, remove, style)
         if apply and made.repair.changes:
             _write(made)
     except GuardFailed as error:
@@ -42,7 +52,7 @@ def guard(target: str, apply: bool, remove: bool, output_format: str, quiet: boo
     if not quiet:
         for note in made.notes:
             echo_err(f"note: {one_line(note)}")
-        echo_err(_summary(made, view, remove=remove, wrote=apply))
+        echo_err(_summary(made, view, _NOUNS[style or ""], remove=remove, wrote=apply))
     return FOUND if made.repair.changes and not apply else CLEAN
 
 
@@ -58,17 +68,23 @@ def _write(made: GuardedFile) -> None:
         raise GuardFailed(Failure(old.path, f"cannot be written: {reason(error)}")) from None
 
 
-def _summary(made: GuardedFile, view: View, *, remove: bool, wrote: bool) -> str:
+def _summary(made: GuardedFile, view: View, noun: str, *, remove: bool, wrote: bool) -> str:
     path = one_line(view.relative(made.repair.old.path))
     if remove:
-        what = counted(made.removed, "guard")
+        what = counted(made.removed, noun)
         if not made.removed:
-            return f"{path} has no guards."
+            return f"{path} has no {noun}s of shapefix."
         return f"Removed {what} from {path}." if wrote else f"{what} would be removed (--apply removes them)."
     number = len(made.guards)
-    what = f"{counted(number, 'guard')} in {counted(len({each.row for each in made.guards}), 'function')}"
+    what = f"{counted(number, noun)} in {counted(len({each.row for each in made.guards}), 'function')}"
+    if not made.repair.changes and not number:
+        return (
+            f"{path}: no sizes worth a comment."
+            if noun == "comment"
+            else f"{path}: no certainly needed sizes."
+        )
     if not made.repair.changes:
-        return f"{path} is up to date: {what}." if number else f"{path}: no sizes that are certainly needed."
+        return f"{path} is up to date: {what}."
     return f"Wrote {what} of {path}." if wrote else f"{what} (--apply writes them)."
 
 
@@ -81,10 +97,7 @@ def _document(made: GuardedFile, view: View, *, applied: bool) -> dict[str, obje
         "filename": made.repair.old.path,
         "changed": bool(changes),
         "applied": applied and bool(changes),
-        "guards": [
-            {"function": each.function, "condition": each.need.condition, "message": each.need.message}
-            for each in made.guards
-        ],
+        "guards": [{"function": each.function, **each.entry} for each in made.guards],
         "previous": made.removed,
         "diff": "".join(
             line for path, old, new in changes for line in unified(view.relative(path), old, new)

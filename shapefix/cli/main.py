@@ -12,7 +12,13 @@ import click
 
 import shapefix
 from shapefix.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED
-from shapefix.cli.options import color_option, memory_size, shared_options, transformers_option
+from shapefix.cli.options import (
+    color_option,
+    memory_size,
+    shared_options,
+    text_or_json_option,
+    transformers_option,
+)
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS, RULE_FORMATS, SHAPE_FORMATS
 
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -232,13 +238,7 @@ def probe(**given: Any) -> int:
 @click.argument("log", type=click.Path(), default="-", required=False, metavar="[LOG]")
 @click.option("--apply", is_flag=True, help="Write the fix of the cause to the file.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --apply, write an unsafe fix, too.")
-@click.option(
-    "--output-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@text_or_json_option
 @click.option("--isolated", is_flag=True, help="Ignore all configuration files.")
 @click.option("--verbose", "-v", is_flag=True, help="Show every step of the evidence.")
 @transformers_option
@@ -324,23 +324,27 @@ def shapes(**given: Any) -> int:
     return shapes(**given)
 
 
-@cli.command(short_help="Write asserts on the sizes needed by a model.")
+@cli.command(short_help="Write the sizes of a model into its code: asserts, annotations or comments.")
 @click.argument("target", metavar="FILE[:NAME]")
-@click.option("--apply", is_flag=True, help="Write the change to the file.")
-@click.option("--remove", is_flag=True, help="Remove the asserts that `shapefix guard` wrote.")
 @click.option(
-    "--output-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
+    "--style",
+    type=click.Choice(["asserts", "jaxtyping", "comments"]),
+    help="What to write. [default: asserts] With --remove, what to remove. [default: all of them]",
 )
+@click.option("--apply", is_flag=True, help="Write the change to the file.")
+@click.option("--remove", is_flag=True, help="Remove what `shapefix guard` wrote.")
+@text_or_json_option
 @click.option("--quiet", "-q", is_flag=True, help="Print the diff and errors only.")
 @color_option
 def guard(**given: Any) -> int:
     """Show asserts on the certainly needed sizes of a function as a diff. With --apply, write them.
 
     NAME is a class (its forward is guarded), a function, or Class.method. [default: all modules of the file]
+
+    \b
+    asserts    at the start of functions, on the sizes that certain calls need
+    jaxtyping  the same as annotations, in a project that depends on jaxtyping
+    comments   the sizes of assigned tensors, at the end of rows
 
     Exit codes: 0 if nothing changes or the change was written, 1 if there is a change to apply, 2 if the file
     could not be guarded. More: `shapefix help guard`.

@@ -52,6 +52,13 @@ transformers_option = click.option(
 color_option = click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Control colored output."
 )
+text_or_json_option = click.option(
+    "--output-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 
 
 def shared_options(command: Command) -> Command:

@@ -3,33 +3,112 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import ProjectFrame
+from shapefix.diagnosis.failing_runs import FailingRun
+from shapefix.diagnosis.project_frames import ProjectFrame, source_files
 from shapefix.diagnosis.size_origins import SizeOrigin, ValueSearch
+from shapefix.diagnosis.whole_texts import whole_text
+from shapefix.engine.parse_limits import LARGEST
+from shapefix.interpreter.values import Constant
+from shapefix.sources.text import Unreadable
 
-_MOST = 3
+_MOST = 5
+_OF_CHECKPOINTS = frozenset({"checkpoint-keys", "checkpoint-sizes", "parameter-copy"})
+_OF_ARRAYS = frozenset({"object-array", "array-of-text", "negative-stride", "not-an-array", "unknown-dtype"})
+_CONVERSIONS = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"})
+_NONE = "NoneType"
+_CALL = re.compile(r"=\s*(?:\w+\.)*(\w+)\(")
+_MOST_FILES = 200
 
 
-def definitions(explanation: MessageExplanation, frames: Sequence[ProjectFrame]) -> tuple[SizeOrigin, ...]:
+def definitions(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], run: FailingRun | None, folder: str
+) -> tuple[SizeOrigin, ...]:
     """Return the assignments of the only variable with the error, the nearest first; none if there are two.
 
-    They are those of the function or file of the failing line, and of its callers for a parameter.
+    They are those of the function or file of the failing line, and of its callers for a parameter. If several
+    variables may be `None`, it is the one that is so in the run of the line.
     """
     search = ValueSearch(frames)
     last = len(frames) - 1
     subjects = {
-        node.id: node
+        name.id: name
         for statement in search.expressions(last)
         for node in _subjects(statement, explanation)
-        if isinstance(node, ast.Name)
+        if (name := _base(node)) is not None
     }
+    if len(subjects) > 1 and run is not None and explanation.fields.get("type") == _NONE:
+        empty = {each.place.code for each in run.values if _is_none(each.value)}
+        subjects = {name: node for name, node in subjects.items() if name in empty}
     if len(subjects) != 1:
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
-    return tuple(dict.fromkeys(search.steps))[-_MOST:]
+    steps = list(dict.fromkeys(search.steps))
+    if explanation.name == "second-backward":
+        # What is computed from its own earlier value keeps the graph of the step before.
+        steps.sort(key=lambda step: -step.row if _is_carried(step) else 0)
+    if explanation.fields.get("type") == _NONE or explanation.name in ("length-of-none", "none-iterated"):
+        steps += [each for step in steps[:1] for each in _called(step, frames, folder)]
+    return tuple(steps[:_MOST])
+
+
+def _is_carried(step: SizeOrigin) -> bool:
+    return re.search(rf"\b{re.escape(step.name)}\b", step.code.partition("=")[2]) is not None
+
+
+def _called(step: SizeOrigin, frames: Sequence[ProjectFrame], folder: str) -> Iterator[SizeOrigin]:
+    """Yield the function called by an assignment, if it may return nothing and no other has its name."""
+    called = _CALL.search(step.code)
+    if called is None:
+        return
+    own = (frame.span.path for frame in frames if not frame.is_missing)
+    paths = dict.fromkeys((*own, *islice(source_files(folder), _MOST_FILES)))
+    found = [each for path in paths for each in _without_result(path, called[1])]
+    if len(found) == 1:
+        yield found[0]
+
+
+def _without_result(path: str, name: str) -> Iterator[SizeOrigin]:
+    try:
+        whole = whole_text(path)
+        is_there = f"def {name}" in whole.text and len(whole.text) <= LARGEST
+        tree = ast.parse(whole.text if is_there else "")
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name and _may_end(node.body):
+            shown, row = whole.place(node.lineno)
+            yield SizeOrigin(f"{name}()", shown, row, whole.text.split("\n")[node.lineno - 1].strip())
+
+
+def _may_end(body: Sequence[ast.stmt]) -> bool:
+    """Whether the end of a body may be reached; a function then returns `None`."""
+    match body[-1]:
+        case ast.Return() | ast.Raise():
+            return False
+        case ast.If(body=first, orelse=other):
+            return not other or _may_end(first) or _may_end(other)
+        case ast.With(body=inner):
+            return _may_end(inner)
+        case ast.While() | ast.Try() | ast.Match():
+            return False
+    return True
+
+
+def _is_none(value: object) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def _base(node: ast.expr) -> ast.Name | None:
+    """Return the variable of `table`, `table.values` and `table["price"]`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
 
 
 def _subjects(statement: ast.AST, explanation: MessageExplanation) -> Iterator[ast.expr]:
@@ -41,9 +120,22 @@ def _subjects(statement: ast.AST, explanation: MessageExplanation) -> Iterator[a
         elif explanation.name == "not-subscriptable":
             if isinstance(node, ast.Subscript):
                 yield node.value
-        elif explanation.name == "not-callable":
-            if isinstance(node, ast.Call):
-                yield node.func
-        elif explanation.name == "second-backward":
-            if isinstance(node, ast.Attribute) and node.attr == "backward":
-                yield node.value
+        elif explanation.name == "length-of-none":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+                yield from node.args
+        elif isinstance(node, ast.Call):
+            yield from _of_call(node, explanation)
+
+
+def _of_call(node: ast.Call, explanation: MessageExplanation) -> Iterator[ast.expr]:
+    method = node.func if isinstance(node.func, ast.Attribute) else None
+    called = method.attr if method is not None else ""
+    is_load = explanation.name in _OF_CHECKPOINTS and called == "load_state_dict"
+    is_conversion = explanation.name in _OF_ARRAYS and called in _CONVERSIONS
+    if explanation.name == "not-callable":
+        yield node.func
+    elif explanation.name == "second-backward" and method is not None and called == "backward":
+        # Accelerate and DeepSpeed take the loss: `accelerator.backward(loss)`.
+        yield node.args[0] if node.args else method.value
+    elif is_load or is_conversion:
+        yield from node.args[:1]

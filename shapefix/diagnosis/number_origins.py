@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import libcst as cst
 
@@ -35,6 +36,7 @@ Origin = tuple[Span, str]
 _NUMBER = re.compile(r"\d+")
 _LONGEST_CHAIN = 60
 _MOST_STEPS = 8
+_MOST_ORIGINS = 200
 _CODE = 60
 _RESULTS = ("out_features", "out_channels", "embedding_dim", "hidden_size")
 """Settings of layers for a size of the result."""
@@ -47,10 +49,16 @@ def number_origins(run: FailingRun, message: str) -> tuple[Evidence, ...]:
 
 def to_evidence(origins: Iterable[Origin]) -> tuple[Evidence, ...]:
     """Return the first origins as evidence, one for each row."""
+    return distinct_places(
+        Evidence(_shown(place), text, Role.CAUSE, text) for place, text in islice(origins, _MOST_ORIGINS)
+    )
+
+
+def distinct_places(places: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the first places, one for each row."""
     found: dict[tuple[str, int], Evidence] = {}
-    for place, text in origins:
-        span = _shown(place)
-        found.setdefault((span.path, span.row), Evidence(span, text, Role.CAUSE, text))
+    for each in places:
+        found.setdefault((each.span.path, each.span.row), each)
     return tuple(found.values())[:_MOST_STEPS]
 
 
@@ -80,6 +88,14 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
         for number in sorted(numbers):
             if origin is not None and _count(layout, number):
                 yield from _of_size(run, origin, number)
+
+
+def first_step(step: LayoutStep) -> LayoutStep:
+    """Return the first operation of a tensor."""
+    left = _LONGEST_CHAIN
+    while step.source is not None and left:
+        step, left = step.source, left - 1
+    return step
 
 
 def _conflicting(event: OpRejected) -> frozenset[int]:

@@ -29,6 +29,7 @@ _MOST_STEPS = 60
 _MOST_FILES = 200
 _MOST_WITH_BOTH = 20
 """The most files with the name and the number of a setting that are parsed."""
+_MOST_SETTINGS = 12
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,38 @@ def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | No
     return found[0] if len(found) == 1 else None
 
 
+@dataclass(frozen=True)
+class Setting:
+    """A place with a number under a name."""
+
+    origin: SizeOrigin
+    number: int
+
+
+def settings_named(name: str, folder: str, own: str) -> tuple[Setting, ...]:
+    """Return the places of a name with a number in a file or below a folder; none if there are too many."""
+    everywhere = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
+    paths = [path for path in everywhere if _has_both(path, name, "")]
+    if len(paths) > _MOST_WITH_BOTH:
+        return ()
+    found = [each for path in paths for each in _numbers_in_source(path, name)]
+    files = islice(setting_files(folder), _MOST_FILES)
+    found += [each for path in files for each in _numbers_in_settings(path, name)]
+    return tuple(dict.fromkeys(found)) if len(found) <= _MOST_SETTINGS else ()
+
+
+def _numbers_in_source(path: str, name: str) -> Iterator[Setting]:
+    for origin, value in _values_in_source(path, name):
+        if isinstance(value, int) and not isinstance(value, bool):
+            yield Setting(origin, value)
+
+
+def _numbers_in_settings(path: str, name: str) -> Iterator[Setting]:
+    for origin, value in _values_in_settings(path, name):
+        if value.isdecimal():
+            yield Setting(origin, int(value[:12]))
+
+
 def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
     """Return the only load of data on the way to the argument of a call in the last frame."""
     search = ValueSearch(frames)
@@ -74,17 +107,23 @@ def _has_both(path: str, name: str, number: str) -> bool:
 
 
 def _in_source(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
+    for origin, value in _values_in_source(path, name):
+        if str(value) == number:
+            yield origin
+
+
+def _values_in_source(path: str, name: str) -> Iterator[tuple[SizeOrigin, object]]:
     try:
         whole = whole_text(path)
-        tree = ast.parse(whole.text) if name in whole.text and number in whole.text else ast.Module([], [])
+        tree = ast.parse(whole.text) if name in whole.text else ast.Module([], [])
     except (Unreadable, SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):
         for key, value in _named_values(node):
-            if key == name and isinstance(value, ast.Constant) and str(value.value) == number:
+            if key == name and isinstance(value, ast.Constant):
                 shown, row = whole.place(value.lineno)
                 line = whole.text.split("\n")[value.lineno - 1].strip()
-                yield SizeOrigin(name, shown, row, line)
+                yield SizeOrigin(name, shown, row, line), value.value
 
 
 def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -121,14 +160,21 @@ def last_name(target: ast.expr) -> str:
 
 
 def _in_settings(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
+    for origin, value in _values_in_settings(path, name):
+        if value == number:
+            yield origin
+
+
+def _values_in_settings(path: str, name: str) -> Iterator[tuple[SizeOrigin, str]]:
     try:
         text = read_settings(path).decode("utf-8", "replace")
     except Unreadable:
         return
-    pattern = re.compile(rf"""^\s*["']?{re.escape(name)}["']?\s*[:=]\s*{re.escape(number)}\s*(?:,|#|$)""")
+    pattern = re.compile(rf"""^\s*["']?{re.escape(name)}["']?\s*[:=]\s*([^\s,#]+)\s*(?:,|#|$)""")
     for row, line in enumerate(text.split("\n"), 1):
-        if pattern.match(line):
-            yield SizeOrigin(name, path, row, line.strip().rstrip(","))
+        found = pattern.match(line)
+        if found is not None:
+            yield SizeOrigin(name, path, row, line.strip().rstrip(",")), found[1]
 
 
 class ValueSearch:

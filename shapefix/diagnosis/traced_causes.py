@@ -12,9 +12,11 @@ from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.failing_runs import FailingRun
-from shapefix.diagnosis.number_origins import number_origins
+from shapefix.diagnosis.number_origins import distinct_places, number_origins, to_evidence
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
-from shapefix.diagnosis.value_origins import value_origins
+from shapefix.diagnosis.size_origins import SizeOrigin
+from shapefix.diagnosis.symbol_origins import symbol_origins
+from shapefix.diagnosis.value_origins import tensor_origins, value_origins
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
 from shapefix.sources.text import Unreadable
@@ -26,6 +28,11 @@ _ABOUT_SIZES = frozenset(
     | {"recurrent-hidden", "recurrent-input", "spatial-targets", "targets-with-column", "too-many-indices"}
     | {"view-elements", "view-strides", "embedding-range", "target-out-of-bounds", "not-enough-values"}
     | {"too-many-values", "unequal-lists", "ragged-rows", "array-of-ragged-rows", "scalar-of-many"}
+    | {"output-broadcast", "value-broadcast", "joined-ranks", "batches-of-matrices", "einsum-subscripts"}
+    | {"matrix-rank", "spatial-target-size", "split-sizes", "attention-mask-shape", "key-value-lengths"}
+    | {"recurrent-rank", "class-weights", "array-joins", "array-broadcast", "array-product", "array-index"}
+    | {"image-size", "image-channels", "tensors-of-one-length", "target-size", "expand-rank", "mask-shape"}
+    | {"embedding-dimension", "unflatten-sizes"}
 )
 """The error pages whose numbers are sizes of tensors."""
 
@@ -47,24 +54,40 @@ def traced_cause(
     if layer is not None:
         return _of_layer(explanation, frames, layer)
     is_of_sizes = run is not None and explanation.name in _ABOUT_SIZES
-    origins = number_origins(run, report.message) if run is not None and is_of_sizes else ()
+    origins = _of_sizes(run, report.message) if run is not None and is_of_sizes else ()
     of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
     if of_values:
         return _of_values(explanation, frames, of_values)
-    assigned = definitions(explanation, frames)
+    assigned = definitions(explanation, frames, run, folder)
     if assigned:
-        evidence = [_stated(each.path, each.row, f"`{each.name}` is set here") for each in assigned]
+        evidence = [_stated(each.path, each.row, _text_of(each)) for each in assigned]
         found = _diagnostic(explanation, explanation.what, frames, evidence)
         return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
-    if not is_rejected and not (origins and run is not None and run.has_unknown):
-        return None
+    if not is_rejected:
+        # Known sizes that fit each other are those of another run.
+        if run is None or not run.has_unknown or not origins:
+            return None
     message = explanation.what
     return ErrorCause(
         _diagnostic(explanation, message, frames, origins),
         Confidence.ONLY if is_rejected else Confidence.LIKELY,
         is_at_failing_line=True,
     )
+
+
+def _text_of(origin: SizeOrigin) -> str:
+    is_function = origin.name.endswith("()")
+    return f"`{origin.name}` may return nothing" if is_function else f"`{origin.name}` is set here"
+
+
+def _of_sizes(run: FailingRun, message: str) -> tuple[Evidence, ...]:
+    """Return the places of explained and known sizes; without these, of the tensors."""
+    by_setting = to_evidence(symbol_origins(run, message))
+    known = number_origins(run, message)
+    if not known and run.has_unknown and not run.rejected:
+        known = tensor_origins(run)
+    return distinct_places((*by_setting, *known))
 
 
 def _of_values(

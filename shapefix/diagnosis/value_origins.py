@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnosis.failing_runs import LOADER, FailingRun, SeenValue
 from shapefix.diagnosis.number_origins import (
     Origin,
     assigned,
+    first_step,
     made_here,
+    nodes,
     settings_of,
     statements,
     to_evidence,
@@ -48,15 +51,22 @@ _OF_VALUES = frozenset(
         "not-a-tensor",
     }
     | {"no-gradient", "index-dtype", "meta-tensor", "object-array", "attention-rank", "ignored-probabilities"}
+    | {"one-hot-range", "one-hot-dtype", "integer-mean", "mask-dtype", "half-overflow", "scalar-indexed"}
+    | {"lightning-log-value", "lightning-step-result", "attention-heads", "invalid-probabilities"}
+    | {"distribution-values", "top-k-range", "integer-gradient"}
 )
 """The error pages about the values of tensors, their dtypes and devices."""
 _ATTRIBUTE = re.compile(r"`(self\.\w+)`")
 _SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
 _NUMBERS = re.compile(r"\d+")
 _NAME = re.compile(r"`(\w+)`")
-_CAPACITIES = ("num_embeddings", "vocab_size", "num_labels", "max_position_embeddings", "out_features")
+_CAPACITIES = (
+    *("num_embeddings", "vocab_size", "num_labels", "max_position_embeddings", "out_features"),
+    *("num_attention_heads", "num_heads"),
+)
 """Settings with the number of ids of a layer or model."""
 _DEEPEST = 3
+_MOST_STEPS = 40
 
 
 def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, ...]:
@@ -70,6 +80,11 @@ def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, .
     if page in _OF_VALUES:
         return to_evidence(_of_values(run))
     return ()
+
+
+def tensor_origins(run: FailingRun) -> tuple[Evidence, ...]:
+    """Return the origins of the tensors and layers of a failing line, for any error."""
+    return to_evidence(_of_values(run))
 
 
 def sample_origins(run: FailingRun) -> tuple[Evidence, ...]:
@@ -111,11 +126,14 @@ def _inner_statements(cls: cst.ClassDef) -> Iterator[cst.CSTNode]:
 
 
 def _before_batch(run: FailingRun, origin: LayoutStep | None) -> Iterator[Origin]:
-    left = 40
+    left = _MOST_STEPS
     while origin is not None and left:
         if origin.op is Op.COLLATE and origin.source is not None:
             place = origin.source.place
             yield place.span, f"the samples come from `{_short(place.code)}`"
+            first = first_step(origin.source)
+            if first is not origin.source:
+                yield first.place.span, f"their data is `{_short(first.place.code)}`"
         if origin.op is Op.COLLATE:
             yield from _of_loader(run.objects.get(origin.place.node))
         origin, left = origin.source, left - 1
@@ -183,12 +201,33 @@ def _of_values(run: FailingRun) -> Iterator[Origin]:
     """Yield the layers of a failing line, and the origins of its tensors."""
     for each in run.values:
         if isinstance(each.value, LibraryObject):
+            yield from _results(each.value.arguments.get("train_dataset"), "__getitem__", _SAMPLE)
             yield from _made(each.value, run.folder, 0)
     for each in run.values:
         yield from _computed(run, each)
+        yield from _of_steps(each.value)
     for each in run.values:
         if isinstance(each.value, Constant) and isinstance(each.value.value, (str, int)):
             yield from assigned(each.place, repr(each.value.value))
+
+
+def _of_steps(module: Value) -> Iterator[Origin]:
+    """Yield the loss of a Lightning module, and the assignments before it."""
+    method = member(module.cls, "training_step") if isinstance(module, InstanceValue) else None
+    if not isinstance(method, FunctionValue) or not isinstance(method.node, cst.FunctionDef):
+        return
+    yield from _results(module, "training_step", "the loss is returned here")
+    found = list(statements(method.node.body))
+    names = {name for node in found if isinstance(node, cst.Return) for name in _names_in(node)}
+    for node in reversed(found):
+        if isinstance(node, cst.Assign) and names & {dotted_name(each.target) for each in node.targets}:
+            names |= _names_in(node.value)
+            place = Place(method.module, node)
+            yield place.span, f"`{_short(place.code)}` leads to it"
+
+
+def _names_in(node: cst.CSTNode) -> set[str]:
+    return {each.value for each in nodes(node) if isinstance(each, cst.Name)}
 
 
 def _made(value: Value | None, folder: str, depth: int) -> Iterator[Origin]:
@@ -211,7 +250,23 @@ def _computed(run: FailingRun, seen: SeenValue) -> Iterator[Origin]:
     step = seen.origin
     if step is not None and step.place.node is not seen.place.node:
         yield step.place.span, f"`{_short(seen.place.code)}` is `{_short(step.place.code)}`"
+        yield from _collected(step.place)
         yield from _before_batch(run, step)
+
+
+def _collected(joined: Place) -> Iterator[Origin]:
+    """Yield the additions to a list of `self` in a joined tensor, `torch.cat(self.targets)`."""
+    lists = {
+        f"{name}.append"
+        for node in nodes(joined.node)
+        if isinstance(node, cst.Attribute) and (name := dotted_name(node)) and name.startswith("self.")
+    }
+    classes = [each for each in enclosing(joined.module, joined.node) if isinstance(each, cst.ClassDef)]
+    for statement in _inner_statements(classes[-1]) if lists and classes else ():
+        if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+            if dotted_name(statement.value.func) in lists:
+                place = Place(joined.module, statement)
+                yield place.span, f"`{_short(place.code)}` adds to the list"
 
 
 def _short(code: str) -> str:

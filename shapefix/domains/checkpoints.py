@@ -67,6 +67,8 @@ class Checkpoints:
     files: dict[object, Saved | None] = field(default_factory=dict)
     loaded: dict[cst.CSTNode, Saved] = field(default_factory=dict)
     """Contents of the file that a call of `torch.load` reads."""
+    contents: dict[StateDict, tuple[Place, Place, frozenset[cst.CSTNode]]] = field(default_factory=dict)
+    """States read from a file of this program: the calls that wrote and read it, and the tests around."""
     compiled: set[cst.CSTNode] = field(default_factory=set)
     """Calls of `torch.compile` for modules."""
     is_trusting: bool = False
@@ -83,6 +85,37 @@ class StateLoaded(Event):
     state: StateDict
     wrapper: str
     sizes: Sizes
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NotAState(Event):
+    """`module.load_state_dict(value)` of a path, or of a checkpoint with the state below one of its keys.
+
+    key is this key, saved the call that wrote the checkpoint; both are missing for a path.
+    """
+
+    key: object
+    saved: Place | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CheckpointMisread(Event):
+    """Wrong use of the contents of a file: a key not saved, or a method of a module.
+
+    saved is the call that wrote the file; keys are its keys, empty for the state of a module; name is the
+    missing key or attribute.
+    """
+
+    saved: Place
+    keys: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StateRestored(Event):
+    """`module.load_state_dict(name)` of any state in a variable."""
+
+    module: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import libcst as cst
 
@@ -24,9 +25,31 @@ from shapefix.interpreter.values import (
     Value,
     facts_of,
 )
+from shapefix.tensors.ops import Op
 
 NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 ENABLE_GRAD, SET_GRAD_ENABLED = "torch.enable_grad", "torch.set_grad_enabled"
+
+_COMPUTING = frozenset(
+    {
+        Op.VIEW,
+        Op.RESHAPE,
+        Op.SLICE,
+        Op.SELECT,
+        Op.INDEX,
+        Op.UNSQUEEZE,
+        Op.TRANSPOSE,
+        Op.CLONE,
+        Op.MATMUL,
+        Op.CAT,
+        Op.STACK,
+        Op.ADD,
+        Op.SUB,
+        Op.MUL,
+        Op.DIV,
+    }
+)
+"""Operations with a new tensor as result for all arguments; a conversion or a move may return the tensor."""
 
 NONE_PROVED: frozenset[int] = frozenset()
 
@@ -50,6 +73,8 @@ class Gradients:
     """Whether the code may have frozen parameters, unknown which."""
     thawed: bool = False
     """Whether the code may have unfrozen parameters, unknown which."""
+    retained: bool = False
+    """Whether the code has called `retain_grad()`, or registered a hook, of any tensor."""
     leaves: dict[TensorValue, Value] = field(default_factory=dict)
     """Tensors with `requires_grad` set by the code, TRUE for leaves of the graph. Written to the journal."""
 
@@ -79,6 +104,19 @@ class NumpyOfGradient(Event):
     tensor: TensorValue
     is_list: bool
     is_on_gpu: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NoGradientRead(Event):
+    """A read of `.grad` of a tensor without one: torch returns None.
+
+    is_computed is whether the tensor has a graph, but is not a leaf of it; otherwise it requires no gradient.
+    """
+
+    is_of_values: ClassVar[bool] = True
+
+    tensor: TensorValue
+    is_computed: bool
 
 
 @hooks.enter_context
@@ -153,6 +191,23 @@ def mark_leaf(ev: Evaluator, tensor: TensorValue) -> None:
 def is_leaf(ev: Evaluator, tensor: TensorValue) -> bool:
     """Check whether tensor was certainly made a leaf: gradients flow to it, and no further."""
     return ev.state[Gradients].leaves.get(tensor) is TRUE
+
+
+def is_computed(ev: Evaluator, tensor: TensorValue) -> bool:
+    """Check for a tensor certainly computed from one with a gradient; a move may return the tensor itself."""
+    if not tensor.certain or not requires_grad(tensor) or not tensor.sources:
+        return False
+    if ev.state[Gradients].leaves.get(tensor, FALSE) is not FALSE:
+        # The code has set `requires_grad`, and perhaps made it a leaf.
+        return False
+    # `x.clone().requires_grad_(True)` of a picture is a leaf: only a source with a gradient makes a graph.
+    if not any(requires_grad(source) for source in tensor.sources):
+        return False
+    source, made = tensor.sources[0], tensor.origin
+    if made is None or made is source.origin:
+        return False
+    is_converted = None not in (tensor.dtype, source.dtype) and tensor.dtype != source.dtype
+    return made.op in _COMPUTING or (made.op in (Op.TO, Op.TO_DTYPE) and is_converted)
 
 
 def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) -> bool | None:

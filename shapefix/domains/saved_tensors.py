@@ -14,14 +14,18 @@ from shapefix.interpreter.values import Value
 
 
 class SavedTensor(Value):
-    """A tensor saved for its gradient by the operation at a place, possibly its own result."""
+    """A tensor saved for its gradient by the operation at a place, possibly its own result.
 
-    __slots__ = ("place", "result", "tensor")
+    earlier is what another operation saved of the same memory before.
+    """
+
+    __slots__ = ("earlier", "place", "result", "tensor")
 
     def __init__(self, place: Place, tensor: TensorValue, result: TensorValue) -> None:
         self.place = place
         self.tensor = tensor
         self.result = result
+        self.earlier: SavedTensor | None = None
 
     @property
     def is_result(self) -> bool:
@@ -76,6 +80,8 @@ def note_used_once(ev: Evaluator, place: Place, result: TensorValue) -> None:
 def note_saved(ev: Evaluator, tensor: TensorValue, saved: SavedTensor) -> None:
     """Record that an operation saved a tensor."""
     note_used_once(ev, saved.place, saved.result)
+    before = ev.state[SavedTensors].by_storage.get(tensor.storage)
+    saved.earlier = before if isinstance(before, SavedTensor) and before is not saved else None
     ev.journal.write(ev.state[SavedTensors].by_storage, tensor.storage, saved)
 
 

@@ -22,7 +22,7 @@ def _call(
 
 # Python gets the memory of frames in blocks of 16 KB, and returns a block as soon as no frame is in it. A
 # loop just below such a border then gets and returns one for each of its calls: the system has worked for
-# 17 s for 4 s of a program. A frame with a large stack gets a block of twice its size; others get the rest.
+# 17 s for 4 s of a program. A frame with a large stack gets a block of twice its size, with room for others.
 _in_large_frame = FunctionType(
     _call.__code__.replace(co_stacksize=ROOM // _BYTES_OF_A_SLOT), globals(), "_in_large_frame"
 )
@@ -31,6 +31,6 @@ _in_large_frame = FunctionType(
 def with_room_for_frames(
     function: Callable[Parameters, Result], *arguments: Parameters.args, **keywords: Parameters.kwargs
 ) -> Result:
-    """Call a function with memory for its nested calls; the system provides what they touch."""
+    """Call a function with memory for its nested calls; the system provides the touched part."""
     result: Result = _in_large_frame(function, *arguments, **keywords)
     return result

@@ -1,1 +1,1 @@
-"""`shapefix guard`: asserts on needed sizes at the start of functions."""
+"""`shapefix guard`: asserts on needed sizes, annotations of jaxtyping, and comments with sizes."""

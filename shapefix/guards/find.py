@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules
-from shapefix.guards.certain_calls import certain_calls
 from shapefix.guards.fixed_layers import ProjectTexts, constructions, last_name
-from shapefix.guards.needs import LAYERS, PAIRS, Need, argument, kind_of_layer, layer_need, preserved
+from shapefix.guards.needs import (
+    CASTS,
+    CONCATENATIONS,
+    LAYERS,
+    PAIRS,
+    Need,
+    argument,
+    cat_need,
+    kind_of_layer,
+    layer_need,
+    preserved,
+    sum_need,
+)
+from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, instantiate
-from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.names import scope_of
-from shapefix.interpreter.values import Binding, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Binding, Constant, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.shapes.certain_calls import certain_calls
 from shapefix.shapes.run import STEPS
 from shapefix.shapes.targets import Target, all_targets, target_named
 
@@ -57,7 +71,9 @@ class GuardFinder:
 
     def find(self, target: Target) -> FunctionGuards:
         """Return the guards of a function; it is run for them once."""
-        if self._texts.obstacle is not None or _is_unfit(target):
+        name = target.function.name if target.owner is None else target.owner.name
+        is_scripted = self._texts.is_scripted(name, target.owner is None)
+        if self._texts.obstacle is not None or _is_unfit(target) or is_scripted:
             return FunctionGuards(target.name, target.node, ())
         needs: dict[str, Need] = {}
         for need in list(self._needs(target)):
@@ -67,10 +83,15 @@ class GuardFinder:
     def _needs(self, target: Target) -> Iterator[Need]:
         certain = certain_calls(target.node)
         layers = {} if target.owner is None else _layers_of(target, self._texts)
-        arguments = {param.name.value: Unknown(param.name.value) for param in _plain_parameters(target.node)}
+        arguments: dict[str, Unknown] = {
+            param.name.value: Unknown(param.name.value, tensor=self._annotated(param))
+            for param in _plain_parameters(target.node)
+        }
         # The facts of a run are forgotten at its end.
         with self._run(target, arguments) as (owner, events):
             names: dict[int, str] = {}
+            joined: dict[int, list[str]] = {}
+            cast: set[str] = set()
             for name, value in arguments.items():
                 names[id(value)] = name
                 if value.tensor is not None:
@@ -81,27 +102,52 @@ class GuardFinder:
                 before = preserved(event)
                 if before is not None and id(before) in names:
                     names[id(event.result)] = names[id(before)]
-                yield from self._of_event(event, names, layers, owner)
+                    if event.function.removesuffix(".__call__") in CASTS:
+                        cast.add(names[id(before)])
+                if event.function in CONCATENATIONS:
+                    parts, dim = _concatenated(event, names)
+                    if parts and dim == -1:
+                        joined[id(event.result)] = parts
+                    if len(set(parts)) == 2 and (need := cat_need(parts[0], parts[1], dim)) is not None:
+                        yield need
+                for need in self._of_event(event, names, joined, layers, owner):
+                    yield replace(need, is_float=need.is_float and cast.isdisjoint(need.axes))
+
+    def _annotated(self, param: cst.Param) -> TensorValue | None:
+        """Return the tensor of a parameter annotated as one."""
+        self._ev.frames.append(Frame(self._module, scope_of(self._ev, self._module)))
+        try:
+            value = annotated_value(self._ev, param.annotation, param.name.value)
+        finally:
+            self._ev.frames.pop()
+        return value if isinstance(value, TensorValue) else None
 
     def _of_event(
         self,
         event: OperationCalled,
         names: dict[int, str],
+        joined: dict[int, list[str]],
         layers: dict[str, cst.Call],
         owner: InstanceValue | None,
     ) -> Iterator[Need]:
+        layer, kind = event.receiver, kind_of_layer(event)
         if event.function in PAIRS:
+            if kind is not None and not _is_certain_loss(event, layers, owner):
+                return
             (first, second), needs = PAIRS[event.function]
             one, other = names.get(id(argument(event, 0, first))), names.get(id(argument(event, 1, second)))
             if one is not None and other is not None and one != other:
                 yield from needs(one, other)
             return
-        layer, kind = event.receiver, kind_of_layer(event)
-        given = names.get(id(argument(event, 0, "input")))
-        if kind not in LAYERS or given is None or owner is None or not isinstance(layer, LibraryObject):
+        tensor = argument(event, 0, "input")
+        given, parts = names.get(id(tensor)), joined.get(id(tensor))
+        if kind not in LAYERS or owner is None or not isinstance(layer, LibraryObject):
             return
         code = _layer_code(event, layer, layers, owner)
-        need = None if code is None else layer_need(layer, given, code)
+        if code is not None and given is not None:
+            need = layer_need(layer, given, code)
+        else:
+            need = None if code is None or parts is None else sum_need(layer, parts, code)
         if need is not None:
             yield need
 
@@ -133,6 +179,29 @@ class GuardFinder:
             ev.frames.pop()
 
 
+def _concatenated(event: OperationCalled, names: dict[int, str]) -> tuple[list[str], int]:
+    """Return the arguments concatenated by a call, none with other tensors among them, and the dimension."""
+    items = elements(argument(event, 0, "tensors") or Unknown())
+    dim = argument(event, 1, "dim") or event.keywords.get("axis")
+    number = 0 if dim is None else dim.value if isinstance(dim, Constant) else None
+    parts = [names.get(id(item), "") for item in items or ()]
+    if len(parts) != 2 or not all(parts) or type(number) is not int:
+        return [], 0
+    return parts, number
+
+
+def _is_certain_loss(
+    event: OperationCalled, layers: dict[str, cst.Call], owner: InstanceValue | None
+) -> bool:
+    """Check for a loss made by `__init__` only, or one made in the call."""
+    call, layer = event.place.node, event.receiver
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Call):
+        return True
+    if owner is None or not isinstance(layer, LibraryObject):
+        return False
+    return _layer_code(event, layer, layers, owner) is not None
+
+
 def _plain_parameters(function: cst.FunctionDef) -> list[cst.Param]:
     """Return the parameters of one argument each."""
     params = function.params
@@ -143,6 +212,8 @@ def _is_unfit(target: Target) -> bool:
     """Check for functions compiled from their source, and for class methods."""
     function = target.node
     if target.function.binding is Binding.CLASS_METHOD:
+        return True
+    if target.owner is not None and _mentions(target.owner.node, {"is_scripting"}):
         return True
     if function.asynchronous is not None or not isinstance(function.body, cst.IndentedBlock):
         return True

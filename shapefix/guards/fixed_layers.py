@@ -13,17 +13,17 @@ from functools import cached_property
 
 import libcst as cst
 
+from shapefix.guards.handlers import first_handler
+from shapefix.guards.tracing import ImportGraph, Tracing, tracing_in
 from shapefix.interpreter.modules import children
 from shapefix.sources.project import files_below, project_root
 from shapefix.sources.text import Unreadable, read_bytes
 
 _MOST_FILES = 2_000
 _MOST_BYTES = 30_000_000
+_LONGEST_ROW = 5_000
+"""Longer rows of a notebook are images in its outputs."""
 
-_REJECTS_ASSERTS = re.compile(
-    rb"symbolic_trace|torch\.fx\b|import fx\b|(?:prepare|prepare_qat|convert)_fx\b|jit\.script|ScriptModule"
-    rb"|create_feature_extractor|get_graph_node_names|parallelize_module|nested_tensor|torch\.nested"
-)
 _REPLACES_LAYERS = re.compile(
     rb"(?<![\w.])(?!self\.)\w[\w.]*\.(?:add_module|register_module)\(\s*(?![\"'])|init_inference"
     rb"|\bpeft\b|\bloralib\b|fuse_modules|fuse_conv_bn|register_forward_pre_hook|_modules\s*\["
@@ -36,8 +36,9 @@ _DYNAMIC_ACCESS = frozenset({"__getattr__", "__getattribute__", "__setattr__"})
 
 @dataclass(frozen=True)
 class ProjectTexts:
-    """The texts of a project by path; None if there are too many to read."""
+    """The texts of the project of a file by path; None if there are too many to read."""
 
+    path: str
     texts: tuple[tuple[str, bytes], ...] | None
 
     @classmethod
@@ -51,19 +52,48 @@ class ProjectTexts:
             try:
                 data = read_bytes(at, left)
             except Unreadable:
-                return cls(None)
+                return cls(path, None)
             left -= len(data)
             found.append((at, data))
             if len(found) > _MOST_FILES:
-                return cls(None)
-        return cls(tuple(found))
+                return cls(path, None)
+        return cls(path, tuple(found))
 
     @cached_property
     def obstacle(self) -> str | None:
-        """The reason why this project gets no asserts; None if it may get some."""
+        """The reason why this file gets no asserts; None if it may get some."""
         if self.texts is None:
             return "the project is too large to look for code that rejects asserts"
-        return self._mention(_REJECTS_ASSERTS, "mentions `{}`: traced or scripted code may reject asserts")
+        for path, tracing in self._tracing.items():
+            if tracing.mention is not None and self._graph.are_used_together(self.path, path):
+                mention = f"{os.path.basename(path)} mentions `{tracing.mention}`"
+                return f"{mention}: traced or scripted code may reject asserts"
+        return next(self._handlers(), None)
+
+    @cached_property
+    def _graph(self) -> ImportGraph:
+        return ImportGraph(project_root(self.path, _folder(self.path)), dict(self.texts or ()))
+
+    @cached_property
+    def _tracing(self) -> dict[str, Tracing]:
+        return {
+            path: found for path, data in self.texts or () if (found := tracing_in(path, data)) is not None
+        }
+
+    def is_scripted(self, name: str, is_function: bool) -> bool:
+        """Check for a class named in scripted code, or a function within its reach: it compiles all calls."""
+        return any(
+            name in tracing.scripted or (is_function and self._graph.are_used_together(self.path, path))
+            for path, tracing in self._tracing.items()
+            if tracing.scripted
+        )
+
+    def _handlers(self) -> Iterator[str]:
+        """Yield the handlers of RuntimeError within reach of this file."""
+        for path, data in self.texts or ():
+            row = first_handler(path, data)
+            if row is not None and self._graph.are_used_together(self.path, path):
+                yield f"{os.path.basename(path)}:{row} catches RuntimeError, but not AssertionError"
 
     @cached_property
     def layer_obstacle(self) -> str | None:
@@ -94,11 +124,23 @@ class ProjectTexts:
         )
         derived = re.compile(rb"class\s+\w+\s*\([^)]*\b" + cls + rb"\b")
         own = re.compile(rb"\bself\." + quoted + rb"\s*(?::[^=\n]+)?=[^=]")
-        texts = [data for _, data in self.texts or ()]
-        if any(other.search(data) for data in texts):
+        rows = list(self._rows_with(name.encode()))
+        if any(other.search(row) for row in rows):
             return True
-        has_derived = any(derived.search(data) for data in texts)
-        return has_derived and sum(len(own.findall(data)) for data in texts) > 1
+        if sum(len(own.findall(row)) for row in rows) <= 1:
+            return False
+        return any(owner.encode() in data and derived.search(data) for _, data in self.texts or ())
+
+    def _rows_with(self, word: bytes) -> Iterator[bytes]:
+        """Yield the rows of all texts with a word, or a part of one, in them."""
+        for _, data in self.texts or ():
+            at = data.find(word)
+            while at >= 0:
+                start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+                end = len(data) if end < 0 else end
+                if end - start <= _LONGEST_ROW:
+                    yield data[start:end]
+                at = data.find(word, end)
 
 
 def _folder(path: str) -> str | None:

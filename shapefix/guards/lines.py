@@ -13,8 +13,6 @@ from shapefix.repair.edits import newline_of
 
 MARKER = "# shapefix: guard"
 """The comment at the end of every guard; an assert with it belongs to shapefix."""
-_LINE_LENGTH = 88
-"""The default of ruff and black; a longer guard is wrapped as they do it."""
 _ROW = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _SILENT = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE})
 
@@ -100,22 +98,22 @@ def _indent(row: str) -> str:
     return row[: len(row) - len(row.lstrip(" \t\f"))]
 
 
-def inserted(text: str, guards: Mapping[int, Sequence[Need]]) -> str:
-    """Return a text with guards before some rows."""
+def inserted(text: str, guards: Mapping[int, Sequence[Need]], length: int) -> str:
+    """Return a text with guards before some rows; those longer than length are wrapped."""
     newline = newline_of(text)
     made: list[str] = []
     for number, row in enumerate(rows_of(text), 1):
         for need in guards.get(number, ()):
-            made += (line + newline for line in written(need, _indent(row)))
+            made += (line + newline for line in written(need, _indent(row), length))
         made.append(row)
     return "".join(made)
 
 
-def written(need: Need, indent: str) -> list[str]:
+def written(need: Need, indent: str, length: int) -> list[str]:
     """Return the rows of a guard, formatted as ruff and black would."""
     message = f'f"{need.message}"'
     whole = f"{indent}assert {need.condition}, {message}"
-    if len(whole) <= _LINE_LENGTH:
+    if len(whole) <= length:
         return [f"{whole}  {MARKER}"]
     deeper = indent + ("\t" if "\t" in indent else "    ")
     return [f"{indent}assert {need.condition}, (", f"{deeper}{message}", f"{indent})  {MARKER}"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.values import Constant, LibraryObject, Value
@@ -11,11 +11,17 @@ from shapefix.interpreter.values import Constant, LibraryObject, Value
 
 @dataclass(frozen=True)
 class Need:
-    """A condition with the text of an f-string for its failure; about is its size."""
+    """A condition with the text of an f-string for its failure; about is its size.
+
+    axes are the annotations of jaxtyping that state the same, by argument; is_float is whether torch takes
+    floating point numbers only.
+    """
 
     condition: str
     message: str
     about: str
+    axes: Mapping[str, str] = field(default_factory=dict)
+    is_float: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,11 @@ LAYERS: Mapping[str, LayerNeed] = {
 """By the name of the layer in torch.nn."""
 
 
+_BEFORE = {1: "batch", -1: "*batch", -2: "*batch", -3: "*batch", -4: "*batch"}
+_AFTER = {1: "...", -1: "", -2: "length", -3: "height width", -4: "depth height width"}
+"""The names of the other axes, by the dimension of a layer's need."""
+
+
 def layer_need(layer: LibraryObject, argument: str, code: str) -> Need | None:
     """Return the need of a layer; code is its expression."""
     need = LAYERS.get(layer.kind.removeprefix("torch.nn."))
@@ -52,7 +63,8 @@ def layer_need(layer: LibraryObject, argument: str, code: str) -> Need | None:
         return None
     size, expected = f"{argument}.shape[{need.dim}]", f"{code}.{need.setting}"
     message = f"{argument} has {{{size}}} {need.word}; {code} expects {{{expected}}}"
-    return Need(f"{size} == {expected}", message, size)
+    axes = {argument: f"{_BEFORE[need.dim]} {{{expected}}} {_AFTER[need.dim]}".strip()}
+    return Need(f"{size} == {expected}", message, size, axes, is_float=True)
 
 
 def _is_on(setting: Value | None) -> bool:
@@ -61,11 +73,13 @@ def _is_on(setting: Value | None) -> bool:
 
 def _batch_product(one: str, other: str) -> Iterator[Need]:
     yield _equal(one, 0, other, 0, "matrices")
-    yield _equal(one, 2, other, 1, "columns", "rows")
+    axes = {one: "batch rows inner", other: "batch inner columns"}
+    yield replace(_equal(one, 2, other, 1, "columns", "rows"), axes=axes)
 
 
 def _product(one: str, other: str) -> Iterator[Need]:
-    yield _equal(one, 1, other, 0, "columns", "rows")
+    axes = {one: "rows inner", other: "inner columns"}
+    yield replace(_equal(one, 1, other, 0, "columns", "rows"), axes=axes)
 
 
 def _class_loss(one: str, other: str) -> Iterator[Need]:
@@ -76,7 +90,9 @@ def _class_loss(one: str, other: str) -> Iterator[Need]:
 
 def _same_shape(one: str, other: str) -> Iterator[Need]:
     message = f"{one} has shape {{tuple({one}.shape)}}; {other} has {{tuple({other}.shape)}}"
-    yield Need(f"{one}.shape == {other}.shape", message, f"{one}.shape, {other}")
+    yield Need(
+        f"{one}.shape == {other}.shape", message, f"{one}.shape, {other}", {one: "*shape", other: "*shape"}
+    )
 
 
 def _equal(one: str, dim: int, other: str, other_dim: int, word: str, other_word: str = "") -> Need:
@@ -87,15 +103,49 @@ def _equal(one: str, dim: int, other: str, other_dim: int, word: str, other_word
     )
 
 
-PAIRS: Mapping[str, tuple[tuple[str, str], Callable[[str, str], Iterator[Need]]]] = {
+_Pair = tuple[tuple[str, str], Callable[[str, str], Iterator[Need]]]
+_ROWS: _Pair = (("input", "target"), _class_loss)
+_SHAPES: _Pair = (("input", "target"), _same_shape)
+
+PAIRS: Mapping[str, _Pair] = {
     "torch.bmm": (("input", "mat2"), _batch_product),
     "torch.mm": (("input", "mat2"), _product),
-    "torch.nn.functional.cross_entropy": (("input", "target"), _class_loss),
-    "torch.nn.functional.nll_loss": (("input", "target"), _class_loss),
-    "torch.nn.functional.binary_cross_entropy": (("input", "target"), _same_shape),
-    "torch.nn.functional.binary_cross_entropy_with_logits": (("input", "target"), _same_shape),
+    **{f"torch.nn.functional.{name}": _ROWS for name in ("cross_entropy", "nll_loss")},
+    **{f"torch.nn.{name}.__call__": _ROWS for name in ("CrossEntropyLoss", "NLLLoss")},
+    **{
+        f"torch.nn.functional.{name}": _SHAPES
+        for name in ("binary_cross_entropy", "binary_cross_entropy_with_logits")
+    },
+    **{f"torch.nn.{name}.__call__": _SHAPES for name in ("BCELoss", "BCEWithLogitsLoss")},
 }
-"""Functions of two tensors with the names of their parameters."""
+"""Functions and losses of two tensors with the names of their parameters."""
+
+CONCATENATIONS = frozenset({"torch.cat", "torch.concat", "torch.concatenate"})
+_OTHERS = {0: "[1:]", 1: "[2:]", -1: "[:-1]"}
+"""The sizes that must agree, by the dimension of a concatenation; those before dimension 1 are left out."""
+
+
+def cat_need(one: str, other: str, dim: int) -> Need | None:
+    """Return the need of two concatenated tensors; either may be empty."""
+    if dim not in _OTHERS:
+        return None
+    first, second = f"{one}.shape{_OTHERS[dim]}", f"{other}.shape{_OTHERS[dim]}"
+    shapes = f"{one} has shape {{tuple({one}.shape)}}; {other} has {{tuple({other}.shape)}}"
+    # torch ignores tensors of shape (0,).
+    condition = f"{first} == {second} or 0 in {one}.shape + {other}.shape"
+    return Need(condition, f"{shapes}; cat in dim {dim}", f"{first}, {second}")
+
+
+def sum_need(layer: LibraryObject, arguments: Sequence[str], code: str) -> Need | None:
+    """Return the need of a Linear of arguments concatenated in their last dimension."""
+    if layer.kind != "torch.nn.Linear":
+        return None
+    sizes = [f"{name}.shape[-1]" for name in arguments]
+    expected = f"{code}.in_features"
+    shown = " + ".join(f"{{{size}}}" for size in sizes)
+    message = f"{' and '.join(arguments)} have {shown} features; {code} expects {{{expected}}}"
+    return Need(f"{' + '.join(sizes)} == {expected}", message, ", ".join(sizes))
+
 
 _PRESERVING_LAYERS = frozenset(
     {"Dropout", "ReLU", "GELU", "SiLU", "ELU", "LeakyReLU", "Tanh", "Sigmoid", "LayerNorm", "Identity"}
@@ -108,6 +158,12 @@ _PRESERVING_FUNCTIONS = frozenset(
         for name in ("contiguous", "clone", "detach", "float", "relu", "sigmoid", "tanh")
     }
 )
+
+
+CASTS = frozenset({"torch.nn.Tanh", "torch.nn.Sigmoid", "torch.tanh", "torch.sigmoid"}) | {
+    f"torch.Tensor.{name}" for name in ("float", "sigmoid", "tanh")
+}
+"""Operations of them that take any dtype, and return floating point numbers."""
 
 
 def argument(event: OperationCalled, position: int, name: str) -> Value | None:

@@ -1,27 +1,39 @@
-"""Guard one file: analyze its functions, and write or remove the asserts."""
+"""Guard one file: analyze its functions, and write or remove asserts, annotations or comments."""
 
 from __future__ import annotations
 
 import ast
 import os
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from shapefix.diagnostics import Failure
-from shapefix.engine.interpretation import ProjectModules, deep_recursion, parse_failure
+from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.repairs import FileRepair
 from shapefix.engine.source_overlay import real_path
 from shapefix.engine.watchdog import FILE_SECONDS, Watchdog
+from shapefix.guards.annotations import Annotation, annotations_of, with_annotations, without_annotations
+from shapefix.guards.dependencies import depends_on
 from shapefix.guards.find import FunctionGuards, GuardFinder
 from shapefix.guards.fixed_layers import ProjectTexts
-from shapefix.guards.lines import first_row, guard_rows, inserted, same_code, without
+from shapefix.guards.formatting import CodeStyle, code_style
+from shapefix.guards.lines import first_row, guard_rows, inserted, rows_of, same_code, without
 from shapefix.guards.needs import Need
+from shapefix.guards.shape_comments import (
+    ShapeComment,
+    comments_for,
+    fitting,
+    own_comments,
+    with_comments,
+    without_comments,
+)
 from shapefix.interpreter.budget import OutOfBudget
 from shapefix.interpreter.modules import Module
+from shapefix.shapes.general import SizeFinder
 from shapefix.shapes.run import READING
 from shapefix.shapes.targets import Target, UnknownTarget
 from shapefix.sources.project import Project, project_root
@@ -36,13 +48,17 @@ class GuardFailed(Exception):
         self.failure = failure
 
 
+STYLES = ("asserts", "jaxtyping", "comments")
+"""What guards are: asserts at the start of functions, annotations of jaxtyping, or comments with sizes."""
+
+
 @dataclass(frozen=True)
 class PlacedGuard:
-    """A guard of the new text: its function, and the row of the function's `def` in the old text."""
+    """A guard of the new text: its function, the row of the function's `def`, and the fields of its entry."""
 
     function: str
     row: int
-    need: Need
+    entry: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -55,10 +71,11 @@ class GuardedFile:
     notes: tuple[str, ...] = ()
 
 
-def guarded(path: str, name: str, remove: bool) -> GuardedFile:
+def guarded(path: str, name: str, remove: bool, style: str | None = None) -> GuardedFile:
     """Return the file with guards for the function or class called name, or for all; with remove, without.
 
-    Raises GuardFailed and UnknownTarget.
+    Without style, asserts are written, and guards of every style removed. Raises GuardFailed and
+    UnknownTarget.
     """
     if os.path.isdir(path):  # noqa: PTH112
         raise UnknownTarget(f"{path} is a folder; pass a file, or a class in a file: model.py:UNet")
@@ -69,7 +86,7 @@ def guarded(path: str, name: str, remove: bool) -> GuardedFile:
         raise GuardFailed(Failure(path, error.message, error.row, error.column)) from None
     try:
         with deep_recursion(), Watchdog().stopping_after(FILE_SECONDS):
-            return _guarded(source, name, remove)
+            return _guarded(source, name, remove, style)
     except OutOfBudget as stop:
         message = f"takes too much {stop.resource.value} to be analyzed"
         raise GuardFailed(Failure(source.path, message)) from None
@@ -79,33 +96,125 @@ def guarded(path: str, name: str, remove: bool) -> GuardedFile:
         raise GuardFailed(Failure(source.path, f"cannot be parsed: {error.args[0]}")) from None
 
 
-def _guarded(source: SourceText, name: str, remove: bool) -> GuardedFile:
+def _guarded(source: SourceText, name: str, remove: bool, style: str | None) -> GuardedFile:
+    if remove:
+        return _removed(source, name, STYLES if style is None else (style,))
+    if style == "comments":
+        return _commented(source, name)
+    if style == "jaxtyping":
+        return _annotated(source, name)
+    return _asserted(source, name)
+
+
+def _removed(source: SourceText, name: str, styles: Collection[str]) -> GuardedFile:
+    old = source.text
+    if name and not _is_defined(old, name):
+        raise UnknownTarget(f"no class or function named {name!r}")
+    number, new = 0, old
+    if "comments" in styles:
+        comments = _own_comments(new, name)
+        number, new = number + len(comments), without_comments(new, comments)
+    if "asserts" in styles:
+        own = _own(new, name)
+        number, new = number + len(own), without(new, own)
+    if "jaxtyping" in styles:
+        rows = {row for rows in _rows_named(new, name) for row in rows} if name else None
+        new, own_annotations = without_annotations(new, rows)
+        number += own_annotations
+    _require_parsable(source, new)
+    return _made(source, new, (), number)
+
+
+def _asserted(source: SourceText, name: str) -> GuardedFile:
     old = source.text
     own = _own(old, name)
     base = without(old, own)
-    if remove:
-        if not name or _is_defined(old, name):
-            _require_parsable(source, base)
-            return _made(source, base, (), len(own))
-        raise UnknownTarget(f"no class or function named {name!r}")
     _require_parsable(source, base)
     finder_texts = ProjectTexts.around(source.path)
-    found = _found(replace(source, text=base), name, finder_texts)
+    length = _style(source).line_length
     guards: dict[int, tuple[Need, ...]] = {}
     placed: list[PlacedGuard] = []
-    for module, function in found:
+    for module, function in _found(replace(source, text=base), name, finder_texts):
         row = module.span(function.node.name).row
         at = first_row(base, row) if function.needs else None
         if at is not None:
             guards[at] = function.needs
-            placed += (PlacedGuard(function.name, row, need) for need in function.needs)
-    new = inserted(base, guards)
-    notes = [] if finder_texts.obstacle is None else [f"no asserts: {finder_texts.obstacle}"]
-    if not notes and finder_texts.layer_obstacle is not None:
-        notes.append(f"no asserts on layers: {finder_texts.layer_obstacle}")
+            placed += (
+                PlacedGuard(function.name, row, {"condition": need.condition, "message": need.message})
+                for need in function.needs
+            )
+    new = inserted(base, guards, length)
     if same_code(old, new):
         new = old
-    return _made(source, new, tuple(placed), len(own), notes)
+    return _made(source, new, tuple(placed), len(own), _notes(finder_texts, "asserts"))
+
+
+def _annotated(source: SourceText, name: str) -> GuardedFile:
+    old = source.text
+    if not depends_on(source.path, project_root(source.path), "jaxtyping"):
+        message = "the project does not depend on jaxtyping; add it, or use --style asserts or comments"
+        raise GuardFailed(Failure(source.path, message))
+    rows = {row for rows in _rows_named(old, name) for row in rows} if name else None
+    base, own = without_annotations(old, rows)
+    texts = ProjectTexts.around(source.path)
+    wanted: dict[int, tuple[str, tuple[Annotation, ...]]] = {}
+    for module, function in _found(replace(source, text=base), name, texts):
+        wanted[module.span(function.node.name).row] = (function.name, annotations_of(function.needs))
+    made = with_annotations(base, wanted, _style(source))
+    placed = [
+        PlacedGuard(wanted[row][0], row, {"parameter": each.parameter, "type": each.kind, "axes": each.axes})
+        for row, several in made.written.items()
+        for each in several
+    ]
+    return _made(source, made.text, tuple(placed), own, [*_notes(texts, "annotations"), *made.notes])
+
+
+def _notes(texts: ProjectTexts, what: str) -> list[str]:
+    if texts.obstacle is not None:
+        return [f"no {what}: {texts.obstacle}"]
+    if texts.layer_obstacle is not None:
+        return [f"no {what} on layers: {texts.layer_obstacle}"]
+    return []
+
+
+def _commented(source: SourceText, name: str) -> GuardedFile:
+    own = _own_comments(source.text, name)
+    base = replace(source, text=without_comments(source.text, own))
+    modules, module = _parsed(base)
+    targets = _targets(modules, module, name)
+    comments: list[ShapeComment] = []
+    placed: list[PlacedGuard] = []
+    style = _style(source)
+    for found in SizeFinder(modules, module).find(targets):
+        row = module.span(found.target.node.name).row
+        new = fitting(base.text, list(comments_for(base.text, module, found)), style)
+        comments += new
+        placed += (
+            PlacedGuard(found.target.name, row, {"row": str(each.row), "comment": each.text}) for each in new
+        )
+    text = with_comments(base.text, comments, style)
+    if own and _lined_up(text) == _lined_up(source.text):
+        # A formatter has moved the comments.
+        text = source.text
+    return _made(source, text, tuple(placed), len(own))
+
+
+def _lined_up(text: str) -> list[str]:
+    own = own_comments(text)
+    return [
+        row if number not in own else f"{row[: own[number]]}  {row[own[number] :].strip()}"
+        for number, row in enumerate(rows_of(text), 1)
+    ]
+
+
+def _own_comments(text: str, name: str) -> dict[int, int]:
+    found = own_comments(text)
+    inside = _rows_named(text, name) if name and found else []
+    return {row: at for row, at in found.items() if not name or any(row in rows for rows in inside)}
+
+
+def _style(source: SourceText) -> CodeStyle:
+    return code_style(source.path, project_root(source.path))
 
 
 def _made(
@@ -114,16 +223,32 @@ def _made(
     return GuardedFile(FileRepair(source, replace(source, text=new), (), ()), guards, removed, tuple(notes))
 
 
-def _found(source: SourceText, name: str, texts: ProjectTexts) -> list[tuple[Module, FunctionGuards]]:
-    """Return the guards of the functions of a text, and the modules of these functions."""
+def _parsed(source: SourceText) -> tuple[ProjectModules, Module]:
     modules = ProjectModules(Project(project_root(source.path)), read_source, None, lines=1_000_000)
-    module = modules.module(source)
+    return modules, modules.module(source)
+
+
+def _files(modules: ProjectModules, module: Module) -> ProjectFiles:
     files = modules.files(READING)
     files.add(module)
-    finder = GuardFinder(modules, module, files, texts)
+    return files
+
+
+def _found(source: SourceText, name: str, texts: ProjectTexts) -> list[tuple[Module, FunctionGuards]]:
+    """Return the guards of the functions of a text, and the modules of these functions."""
+    modules, module = _parsed(source)
+    finder = GuardFinder(modules, module, _files(modules, module), texts)
     try:
         targets = finder.targets(name)
         return [(module, finder.find(target)) for target in targets if _is_here(target, module)]
+    finally:
+        finder.close()
+
+
+def _targets(modules: ProjectModules, module: Module, name: str) -> list[Target]:
+    finder = GuardFinder(modules, module, _files(modules, module), ProjectTexts(module.path, ()))
+    try:
+        return [target for target in finder.targets(name) if _is_here(target, module)]
     finally:
         finder.close()
 

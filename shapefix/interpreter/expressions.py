@@ -25,6 +25,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.narrowing import narrow
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
+from shapefix.interpreter.range_lists import item_of, list_of_numbers
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.subscripts import evaluate_subscript
@@ -340,10 +341,15 @@ def yielded(ev: Evaluator, node: cst.Yield) -> Value:
 
 @expression(cst.ListComp, cst.SetComp, cst.GeneratorExp)
 def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Value:
+    numbers = list_of_numbers(ev, node) if isinstance(node, cst.ListComp) else None
+    if numbers is not None:
+        return numbers
     results: list[Value] = []
     since = now()
     over: list[Value] = []
-    exact = _comprehend(ev, node.for_in, lambda _: results.append(ev.evaluate(node.elt)), over)
+    exact = _comprehend(ev, node.for_in, lambda _: results.append(item_of(ev, node.elt)), over)
+    if isinstance(node, cst.SetComp):
+        return _set_of(results, exact)
     if exact:
         return ListValue(tuple(results))
     element = without_length(Contents(tuple(results))).element
@@ -356,6 +362,14 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     for axis in axes:
         varied = varied and rebound(varied, axis, since, drawn=repeats)
     return ListValue(None, varied, length, NO_AXES if repeats and varied is element else axes)
+
+
+def _set_of(items: list[Value], exact: bool) -> Value:
+    """Set of these items: equal constants are one item."""
+    values = [item.value for item in items if isinstance(item, Constant)]
+    if not exact or len(values) < len(items):
+        return ListValue(None, without_length(Contents(tuple(items))).element)
+    return ListValue(tuple(map(Constant, dict.fromkeys(values))))
 
 
 @expression(cst.DictComp)

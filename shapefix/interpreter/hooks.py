@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import libcst as cst
 
-from shapefix.interpreter.containers import Contents, ListValue
+from shapefix.interpreter.containers import Contents, DictValue, ListValue
 from shapefix.interpreter.evaluator import Evaluator, Frame, Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
@@ -74,6 +74,9 @@ escape: Hooks[Callable[[Evaluator, Value], None]] = Hooks()
 
 read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
+
+missing_key: Hooks[Callable[[Evaluator, DictValue, object, cst.CSTNode], None]] = Hooks()
+"""A key is read at a node that a dictionary of known keys does not have."""
 
 call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 """An unknown value is called at a node; the call is not followed."""

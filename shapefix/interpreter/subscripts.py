@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shape, Sizes, TupleValue
 from shapefix.interpreter.dictionaries import is_complete
@@ -103,6 +104,9 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         return _of_sequence(ev, owner, index, node)
     if isinstance(owner, DictValue):
         if isinstance(index, Constant):
+            if owner.closed and index.value not in owner.fields:
+                for hook in hooks.missing_key:
+                    hook(ev, owner, index.value, node)
             return owner.read(index.value)
         # For an unknown key: even a column of texts is a list.
         return any_entry(ev, owner) or (owner.absent(index) if owner.absent is not None else Unknown())
@@ -153,12 +157,20 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
     return _element(owner)
 
 
+_MOST_CELLS = 4_000
+"""Maximum number of items looked at in a list of lists."""
+
+
 def _any_of(items: tuple[Value, ...]) -> Value:
     """An arbitrary one of these items; in rows of the same form the numbers of each column."""
     first = items[0]
     rows = [each.items for each in items if isinstance(each, TupleValue)]
     if isinstance(first, TupleValue) and len(rows) == len(items) and len({len(row) for row in rows}) == 1:
         return TupleValue(tuple(_any_of(column) for column in zip(*rows, strict=True)), first.names)
+    lists = [each.items for each in items if isinstance(each, ListValue) and each.items]
+    if isinstance(first, ListValue) and len(lists) == len(items) and len({len(row) for row in lists}) == 1:
+        if len(lists) * len(lists[0]) <= _MOST_CELLS:
+            return ListValue(tuple(_any_of(column) for column in zip(*lists, strict=True)))
     return _any_number(items) or _element(TupleValue(items))
 
 

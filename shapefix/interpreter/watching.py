@@ -85,8 +85,9 @@ class Watcher(Evaluator):
         versions: Mapping[str, str],
         functions: Iterable[cst.FunctionDef],
         inputs: Mapping[cst.CSTNode, Mapping[str, Callable[[], Value]]],
+        listening: frozenset[type[Event]] = frozenset(),
     ) -> None:
-        super().__init__(library, files, allowance, versions)
+        super().__init__(library, files, allowance, versions, listening=listening)
         self.passes: list[WatchedRun] = []
         self.asking = False
         """Whether the listing runs the current code, not the program itself."""

@@ -37,7 +37,7 @@ def cell_listings(path: str, cells: SessionCells, number: int, text: str) -> lis
         for node in tree.body:
             if isinstance(node, _DEFINITIONS):
                 try:
-                    found += shapes(path, node.name, (), rules, None)
+                    found += map(_without_option, shapes(path, node.name, (), rules, None))
                 except (UnknownTarget, ListingFailed):
                     continue
     first = next((node.lineno for node in tree.body if not isinstance(node, _DEFINITIONS)), None)
@@ -51,6 +51,11 @@ def cell_listings(path: str, cells: SessionCells, number: int, text: str) -> lis
         except (UnknownTarget, ListingFailed):
             return found
     return [*found, *(_unwrapped(each, path, number) for each in own)]
+
+
+def _without_option(listing: ShapeListing) -> ShapeListing:
+    """Return a listing without the hint at an option of the command line."""
+    return replace(listing, basis=listing.basis.partition("; specify the input: ")[0])
 
 
 def _unwrapped(listing: ShapeListing, path: str, number: int) -> ShapeListing:

@@ -137,9 +137,17 @@ class Magics:
             view = self._view(path, session, verbose)
             if not found and not failures:
                 where = "the cells of this session" if number is None else f"In [{number}]"
-                show(self._shell, f"shapefix: nothing found in {where}\n")
+                show(self._shell, f"shapefix: nothing found in {where}{self._cut(number)}\n")
                 return
             show(self._shell, "".join(render_findings(found, failures, view)))
+
+    def _cut(self, number: int | None) -> str:
+        """Name the cells checked only up to their errors, if all cells were checked."""
+        failed = [each for each in self.cells.failed if each != self.cells.last] if number is None else []
+        if not failed:
+            return ""
+        named = ", ".join(f"In [{each}]" for each in failed[-3:])
+        return f", up to the error in {named}; `%shapefix why` explains the last one"
 
     def _shapes(self, number: int, text: str) -> None:
         from shapefix.ipython.cell_shapes import cell_listings

@@ -60,6 +60,11 @@ class SessionCells:
         return list(getattr(history, "input_hist_raw", ()))
 
     @property
+    def failed(self) -> Sequence[int]:
+        """The numbers of the cells with an error, in order."""
+        return sorted(self._failed)
+
+    @property
     def last(self) -> int:
         """The number of the last cell, also of one in execution."""
         return max(len(self.typed) - 1, 0)

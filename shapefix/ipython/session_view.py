@@ -13,9 +13,13 @@ from shapefix.report.view import View
 _WIDTH = 100
 _ESCAPE = re.compile(r"\x1b\[([\d;]*)m")
 _BLOCK = (
-    "white-space: pre-wrap; margin: 0; padding: 0 var(--jp-code-padding, 5px);"
+    "white-space: pre; overflow-x: auto; word-break: normal; overflow-wrap: normal;"
+    " margin: 0; padding: 0 var(--jp-code-padding, 5px);"
     " font-size: var(--jp-code-font-size, 13px); line-height: var(--jp-code-line-height, 1.3)"
 )
+"""Rows scroll together: carets below a row point at it only without wrapping."""
+_LONG_ROW = "white-space: pre-wrap; overflow-wrap: anywhere"
+"""A row without a place for carets, such as the message of an exception."""
 _STYLES = {
     1: "font-weight: bold",
     31: "color: var(--jp-error-color1, #c62828)",
@@ -67,17 +71,23 @@ def show(shell: Any, text: str) -> None:
 
 def as_html(text: str) -> str:
     """Return a text with the colors of a terminal as HTML."""
-    pieces = [f'<pre style="{_BLOCK}">']
-    done, is_open = 0, False
-    for found in _ESCAPE.finditer(text):
-        pieces.append(html.escape(text[done : found.start()]))
-        done = found.end()
-        if is_open:
-            pieces.append("</span>")
-        codes = [int(code) for code in found[1].split(";") if code]
-        style = "; ".join(_STYLES[code] for code in codes if code in _STYLES)
-        is_open = bool(style)
-        if is_open:
-            pieces.append(f'<span style="{style}">')
-    pieces.append(html.escape(text[done:].rstrip("\n")))
-    return "".join([*pieces, "</span>" if is_open else "", "</pre>"])
+    rows: list[str] = []
+    style = ""
+    for row in text.rstrip("\n").split("\n"):
+        pieces: list[str] = []
+        done = 0
+        for found in _ESCAPE.finditer(row):
+            pieces.append(_styled(row[done : found.start()], style))
+            done = found.end()
+            codes = [int(code) for code in found[1].split(";") if code]
+            style = "; ".join(_STYLES[code] for code in codes if code in _STYLES)
+        pieces.append(_styled(row[done:], style))
+        made = "".join(pieces)
+        is_long = len(_ESCAPE.sub("", row)) > _WIDTH
+        rows.append(f'<span style="{_LONG_ROW}">{made}</span>' if is_long else made)
+    return f'<pre style="{_BLOCK}">' + "\n".join(rows) + "</pre>"
+
+
+def _styled(text: str, style: str) -> str:
+    escaped = html.escape(text)
+    return f'<span style="{style}">{escaped}</span>' if style and text else escaped

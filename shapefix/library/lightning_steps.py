@@ -10,11 +10,12 @@ from shapefix.domains.lightning_steps import HOOKS, WITHOUT_LOG, LightningStepFo
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, lineage, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import Place, children, dotted_name
+from shapefix.interpreter.modules import Place, children, dotted_name, nodes
 from shapefix.interpreter.values import ClassValue, FunctionValue
 from shapefix.library.lightning import LIGHTNING_MODULE
 from shapefix.library.registry import derives
 from shapefix.library.removed_arguments import is_at_least
+from shapefix.sources.text import is_notebook
 
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "LBFGS"})
 _SETTING = "automatic_optimization"
@@ -25,9 +26,22 @@ def note_steps(ev: Evaluator, cls: ClassValue) -> None:
     """Emit an event for each faulty step or hook of a LightningModule."""
     if not is_closed(cls) or not any(derives(base, LIGHTNING_MODULE) for base in outside_bases(cls)):
         return
+    if is_notebook(cls.module.path) and not cls.module.once(cls.module.tree, _may_train):
+        return
     is_manual = any(_SETTING in base.module.text for base in lineage(cls) if isinstance(base, ClassValue))
     for fault, method, node in _faults(cls, is_manual, is_at_least(ev, "2.0", "lightning")):
         ev.emit(LightningStepFound(Place(cls.module, node), ev.calls, fault, cls, method))
+
+
+_TRAINING = frozenset({"Trainer", "LightningCLI", "fit"})
+
+
+def _may_train(tree: cst.Module) -> bool:
+    """Whether a program names a trainer: nothing else looks at the hooks."""
+    return any(
+        isinstance(node, cst.ImportStar) or (isinstance(node, cst.Name) and node.value in _TRAINING)
+        for node in nodes(tree)
+    )
 
 
 def _faults(

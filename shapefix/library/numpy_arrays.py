@@ -5,7 +5,7 @@ Arrays are not tensors: methods of the same name behave differently.
 
 from __future__ import annotations
 
-from shapefix.domains.devices import ASKED_CPU, placed
+from shapefix.domains.devices import ASKED_CPU
 from shapefix.domains.raggedness import varying
 from shapefix.interpreter.calls import Arguments, Call, call_library
 from shapefix.interpreter.containers import NO_AXES, ListValue, TupleValue, elements
@@ -27,7 +27,7 @@ from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import counted, fitting, full_of, listed, range_of, selected
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import BoundArguments, arguments_of
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result, device_asked, is_number
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
@@ -392,14 +392,4 @@ def as_tensor_of(
     made.extremes = fitting(fitting(range_of(array), array.dtype), dtype or array.dtype)
     if not copies:
         made.storage = array.storage
-    return made
-
-
-@function("torch.from_numpy")
-def from_numpy(call: Call) -> Value:
-    held = as_array(arguments_of(call).value("ndarray"))
-    if held is None:
-        return TensorValue(device=placed(call.ev, ASKED_CPU, call.place))
-    made = as_tensor_of(call, held, copies=False)
-    made.device = placed(call.ev, ASKED_CPU, call.place)
     return made

@@ -11,7 +11,7 @@ from shapefix.library.numpy_arrays import SERIES, as_array, new_array, series_of
 from shapefix.library.ops.value_range import chosen, part_of, range_of
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import fitted
-from shapefix.library.tables import FRAME, columns_of, of_rows, rows_of
+from shapefix.library.tables import FRAME, columns_of, of_rows, rows_of, with_labels_of
 from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
@@ -67,7 +67,11 @@ def _part(call: Call, given: Value, rows: Size) -> Value:
         if isinstance(given, TensorValue):
             return chosen(held, as_result(call, after, Op.INDEX, dtype=held.dtype, device=held.device))
         made = with_range(new_array(call, after, held.dtype, held), part_of(range_of(held)))
-        return series_of(made) if isinstance(given, LibraryObject) and given.kind == SERIES else made
+        if not isinstance(given, LibraryObject) or given.kind != SERIES:
+            return made
+        return with_labels_of(call, series_of(made), call.place)
+    if isinstance(given, LibraryObject) and given.kind == SERIES:
+        return with_labels_of(call, LibraryObject(SERIES, {}, call.place), call.place)
     if isinstance(given, LibraryObject) and given.kind == FRAME:
         return of_rows(call, given, rows)
     if elements(given) is not None or isinstance(given, ListValue):

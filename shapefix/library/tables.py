@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shapefix.domains.tables import TableMisuse, TableMisused
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import (
     NONE,
@@ -32,9 +34,11 @@ from shapefix.library.ops.nested_lists import leaf_dtype
 from shapefix.library.ops.value_range import listed, part_of, range_of
 from shapefix.library.python.random_numbers import drawn_number
 from shapefix.library.registry import METHODS, Handler, declare, function, method
+from shapefix.library.removed_arguments import is_at_least
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import SampleIndex
 
 FRAME = "pandas.DataFrame"
 _ROW = "pandas.<row>"
@@ -42,6 +46,13 @@ _ILOC = "pandas.<iloc>"
 _TABLE = "<table>"
 _COLUMNS = "<columns>"
 _ROWS = "<rows>"
+_LOC = "pandas.<loc>"
+_TEXTS = "<texts>"
+"""Field of a column of texts, and of an array of objects, with the name of the column."""
+_SHUFFLED = "<shuffled>"
+"""Field of a table or column with shuffled labels: the place of the shuffle."""
+_OF_ONE_DTYPE = "<dtype>"
+"""Field of a table of unknown columns with one dtype."""
 _ATTRIBUTES = frozenset(
     {"T", "at", "columns", "count", "dtypes", "iat", "iloc", "index", "items", "loc", "max", "mean", "min"}
     | {"mode", "name", "ndim", "rank", "shape", "size", "std", "style", "sum", "values", "copy", "filter"}
@@ -51,6 +62,7 @@ _ATTRIBUTES = frozenset(
 declare(FRAME, "builtins.object")
 declare(_ROW, "builtins.object")
 declare(_ILOC, "builtins.object")
+declare(_LOC, "builtins.object")
 
 Columns = Mapping[str, LibraryObject]
 
@@ -93,6 +105,47 @@ def rows_of(table: LibraryObject) -> Size:
     return rows if isinstance(rows, Size) else Size.symbol("rows")
 
 
+def shuffled_at(value: Value | None) -> Place | None:
+    """Place of shuffling the rows of a table or column together with their labels; None if unknown."""
+    place = value.fields.get(_SHUFFLED) if isinstance(value, LibraryObject) else None
+    return place if isinstance(place, Place) else None
+
+
+def with_labels_of(call: Call, made: Value, place: Place | None) -> Value:
+    """Copy of a table or column with rows shuffled at a place; None for rows with new labels."""
+    if not isinstance(made, LibraryObject) or made.kind not in (FRAME, SERIES):
+        return made
+    columns = columns_of(made)
+    labels = {} if place is None else {_SHUFFLED: place}
+    fields = {key: value for key, value in made.fields.items() if key != _SHUFFLED}
+    copy = LibraryObject(made.kind, {}, made.place, {**fields, **labels})
+    if made.kind == FRAME and columns is not None:
+        named = {name: with_labels_of(call, column, place) for name, column in columns.items()}
+        kept = {name: column for name, column in named.items() if isinstance(column, LibraryObject)}
+        _store(call, copy, kept, rows_of(made))
+    return copy
+
+
+def texts_of(value: Value | None) -> str | None:
+    """Name of the column of texts in an array of objects, or of such a column; None for other values."""
+    name = value.fields.get(_TEXTS) if isinstance(value, LibraryObject) else None
+    return name if isinstance(name, str) else None
+
+
+@function("pandas.read_csv", "pandas.read_excel", "pandas.read_parquet", "pandas.read_json")
+def read_file(call: Call) -> Value:
+    """Table of unknown columns."""
+    given = call.arguments.keywords.keys() & {
+        "chunksize",
+        "iterator",
+        "sheet_name",
+        "typ",
+        "lines",
+        "squeeze",
+    }
+    return Unknown() if given or call.arguments.open else LibraryObject(FRAME, {}, call.place)
+
+
 @function("pandas.DataFrame")
 def created(call: Call) -> Value:
     """Table of a dictionary of columns, or of an array and the names of its columns."""
@@ -124,15 +177,27 @@ def _of_columns(call: Call, data: DictValue) -> Value:
             columns[name] = _column(call, length, held.dtype, range_of(held))
         elif items:
             length = Size.of(len(items))
-            leaf = leaf_dtype(value)
-            dtype = "float64" if leaf == "float32" else leaf
-            is_text = any(isinstance(i, Constant) and isinstance(i.value, (str, type(None))) for i in items)
-            known = None if is_text else listed(TensorValue(), value).extremes
-            columns[name] = _column(call, length, None if is_text else dtype, known)
+            columns[name] = _listed(call, length, value, name)
+        elif isinstance(value, ListValue) and value.length is not None:
+            length = value.length
+            columns[name] = _listed(call, length, value, name)
         else:
             return Unknown()
         lengths.append(length)
     return _table(call, columns, lengths[0]) if len(set(lengths)) == 1 else Unknown()
+
+
+def _listed(call: Call, rows: Size, value: Value, name: str) -> LibraryObject:
+    """Column of the items of a list."""
+    items = elements(value) or ()
+    leaf = leaf_dtype(value)
+    dtype = "float64" if leaf == "float32" else leaf
+    is_text = any(isinstance(i, Constant) and isinstance(i.value, (str, type(None))) for i in items)
+    known = None if is_text else listed(TensorValue(), value).extremes
+    column = _column(call, rows, None if is_text else dtype, known)
+    if items and all(isinstance(i, Constant) and isinstance(i.value, str) for i in items):
+        column.fields[_TEXTS] = name
+    return column
 
 
 def _column(call: Call, rows: Size, dtype: str | None, known: ValueRange | None) -> LibraryObject:
@@ -146,13 +211,17 @@ def _column(call: Call, rows: Size, dtype: str | None, known: ValueRange | None)
 def read(call: Call) -> Value:
     """Column of a name, or a table of some of the columns, or of some of the rows."""
     columns, key = columns_of(call.receiver), call.value(0)
+    place = shuffled_at(call.receiver)
     if columns is None or not isinstance(call.receiver, LibraryObject):
-        return Unknown()
+        is_name = isinstance(key, Constant) and isinstance(key.value, str)
+        column = LibraryObject(SERIES, {}, call.place) if is_name and place is not None else Unknown()
+        return with_labels_of(call, column, place)
     if isinstance(key, Constant) and isinstance(key.value, str):
         return columns.get(key.value) or Unknown()
     names = [n.value for n in elements(key) or () if isinstance(n, Constant)]
     if names and all(name in columns for name in names):
-        return _table(call, {name: columns[name] for name in names}, rows_of(call.receiver))
+        chosen = {name: columns[name] for name in names}
+        return with_labels_of(call, _table(call, chosen, rows_of(call.receiver)), place)
     if elements(key) is not None or (isinstance(key, ListValue) and as_array(key) is None):
         return Unknown()
     return _some_rows(call, columns) if as_array(key) is not None else Unknown()
@@ -178,7 +247,15 @@ def write(call: Call) -> Value:
     held, rows = as_array(value), rows_of(table)
     plain = held is not None and held.layout is not None and held.layout.rank == 1
     dtype, known = (held.dtype, range_of(held)) if plain and held is not None else (None, None)
-    column = _column(call, rows, dtype, known)
+    is_list = isinstance(value, (ListValue, TupleValue))
+    if value is not None and is_list:
+        column = _listed(call, rows, value, key.value)
+    else:
+        column = _column(call, rows, dtype, known)
+    if texts_of(value) is not None:
+        column.fields[_TEXTS] = key.value
+    if (place := shuffled_at(table)) is not None:
+        column.fields[_SHUFFLED] = place
     _store(call, table, {**columns, key.value: column}, rows)
     return NONE
 
@@ -188,7 +265,9 @@ def values(call: Call) -> Value:
     """Array of all columns, in their common dtype."""
     columns, table = columns_of(call.receiver), call.receiver
     if not columns or not isinstance(table, LibraryObject):
-        return Unknown()
+        one = table.fields.get(_OF_ONE_DTYPE) if isinstance(table, LibraryObject) else None
+        layout = unknown_strides((Size.symbol("rows"), Size.symbol("columns")))
+        return new_array(call, layout, one) if isinstance(one, str) else Unknown()
     held = [as_array(column) for column in columns.values()]
     kinds = {None if each is None else each.dtype for each in held}
     dtype = kinds.pop()
@@ -200,6 +279,9 @@ def values(call: Call) -> Value:
     # The columns of one dtype lie side by side in memory.
     made = new_array(call, unknown_strides((rows_of(table), Size.of(len(columns)))), dtype)
     known = [range_of(each) for each in held]
+    texts = [name for column in columns.values() if (name := texts_of(column)) is not None]
+    if texts and isinstance(made, LibraryObject):
+        made.fields[_TEXTS] = texts[0]
     return with_range(made, known[0]) if len(known) == 1 else made
 
 
@@ -243,7 +325,8 @@ def without(call: Call) -> Value:
     names = {name.value for name in given if isinstance(name, Constant)}
     if columns is None or not names or len(names) != len(given) or not isinstance(table, LibraryObject):
         return Unknown()
-    return _table(call, {n: c for n, c in columns.items() if n not in names}, rows_of(table))
+    left = {n: c for n, c in columns.items() if n not in names}
+    return with_labels_of(call, _table(call, left, rows_of(table)), shuffled_at(table))
 
 
 @method(FRAME, "copy", "reset_index", "head", "tail", "sample")
@@ -253,26 +336,90 @@ def same_columns(call: Call) -> Value:
     if "inplace" in call.arguments.keywords:
         _lose(call, table)
         return Unknown()
+    place = None if name == "reset_index" else shuffled_at(table)
+    if name == "sample" and _leaves_out_rows(call):
+        place = call.place
     if columns is None or not isinstance(table, LibraryObject):
-        return Unknown()
+        made = LibraryObject(FRAME, {}, call.place) if isinstance(table, LibraryObject) else Unknown()
+        return with_labels_of(call, made, place)
     whole = name == "copy" or (name == "sample" and call.constant(1, "frac") == 1)
     if name == "reset_index" and call.constant(-1, "drop") is not True:
         return Unknown()
     if whole or name == "reset_index":
-        return _table(call, columns, rows_of(table))
-    return _some_rows(call, columns)
+        return with_labels_of(call, _table(call, columns, rows_of(table)), place)
+    return with_labels_of(call, _some_rows(call, columns), place)
+
+
+def _leaves_out_rows(call: Call) -> bool:
+    """Check for a sample of fewer rows with their labels."""
+    keywords, part = call.arguments.keywords, call.constant(1, "frac")
+    if call.arguments.open or keywords.keys() & {"ignore_index", "replace", "axis"}:
+        return False
+    return isinstance(part, float) and part < 1
 
 
 @method(
     FRAME,
     *("insert", "pop", "update", "fillna", "rename", "replace", "dropna", "drop_duplicates", "sort_values"),
-    *("set_index", "eval", "query", "interpolate", "ffill", "bfill", "clip", "where", "mask", "@loc", "@at"),
+    *("set_index", "eval", "query", "interpolate", "ffill", "bfill", "clip", "where", "mask", "@at"),
     *("@iat", "apply", "pipe", "assign", "transform"),
 )
 def perhaps_written(call: Call) -> Value:
     """Forget a table after a possible change."""
     _lose(call, call.receiver)
     return Unknown()
+
+
+@method(FRAME, "@loc")
+@method(SERIES, "@loc")
+def by_label(call: Call) -> Value:
+    """Access by the labels of rows, perhaps for a write."""
+    place = shuffled_at(call.receiver)
+    _lose(call, call.receiver)
+    made = LibraryObject(_LOC, {}, call.place)
+    if place is not None:
+        made.fields[_SHUFFLED] = place
+    return made
+
+
+@method(_LOC, "__getitem__")
+def labeled(call: Call) -> Value:
+    index = call.value(0)
+    first = index.items[0] if isinstance(index, TupleValue) and index.items else index
+    _note_label(call, first)
+    return Unknown()
+
+
+@method(_LOC, "__setitem__")
+def write_labeled(call: Call) -> Value:
+    return NONE
+
+
+def _note_label(call: Call, index: Value | None) -> None:
+    """Report the position of a sample as the label of a row, after the rows were shuffled."""
+    place = shuffled_at(call.receiver)
+    is_position = isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex)
+    if place is not None and is_position:
+        call.ev.emit(TableMisused(call.place, call.ev.calls, TableMisuse.LABEL, call.name, place))
+
+
+@function("pandas.get_dummies")
+def dummies(call: Call) -> Value:
+    """Table of booleans for the texts of a column, or of all columns of a table."""
+    given, keywords = call.value(0, "data"), call.arguments.keywords
+    columns = columns_of(given)
+    is_whole = columns is not None and all(texts_of(column) is not None for column in columns.values())
+    is_texts = is_whole or texts_of(given) is not None
+    if (
+        call.arguments.open
+        or "dtype" in keywords
+        or not is_texts
+        or not is_at_least(call.ev, "2.0", "pandas")
+    ):
+        return Unknown()
+    made = LibraryObject(FRAME, {}, call.place)
+    made.fields[_OF_ONE_DTYPE] = "bool"
+    return made
 
 
 @method(FRAME, "@columns")
@@ -400,17 +547,22 @@ for _name in ("__len__", "@shape", "__setitem__"):
 def same_column(call: Call) -> Value:
     held = as_array(call.receiver)
     plain = call.name.endswith("copy") or call.constant(-1, "drop") is True
+    place = shuffled_at(call.receiver) if call.name.endswith("copy") else None
     if held is None or not plain or "inplace" in call.arguments.keywords:
         return Unknown()
-    return series_of(with_numbers_of(call, held, held.layout, held.dtype))
+    made = series_of(with_numbers_of(call, held, held.layout, held.dtype))
+    return with_labels_of(call, made, place)
 
 
 @method(SERIES, "@values")
 def values_of_column(call: Call) -> Value:
-    held = as_array(call.receiver)
+    held, texts = as_array(call.receiver), texts_of(call.receiver)
     if held is None:
         return Unknown()
-    return with_numbers_of(call, held, held.layout, held.dtype)
+    made = with_numbers_of(call, held, held.layout, held.dtype)
+    if texts is not None and isinstance(made, LibraryObject):
+        made.fields[_TEXTS] = texts
+    return made
 
 
 @method(SERIES, "to_numpy")
@@ -428,6 +580,7 @@ def column_to_list(call: Call) -> Value:
 @method(SERIES, "__getitem__")
 def of_column(call: Call) -> Value:
     held = as_array(call.receiver)
+    _note_label(call, call.value(0))
     return number_of(call, held) if held is not None and _is_one(call.value(0)) else Unknown()
 
 
@@ -446,12 +599,30 @@ def mapped(call: Call) -> Value:
 
 
 def of_rows(call: Call, table: LibraryObject, rows: Size) -> Value:
-    """Table of arbitrary rows, as many as stated."""
+    """Table of arbitrary rows, as many as stated, in any order."""
     columns = columns_of(table)
     if columns is None:
-        return Unknown()
+        return with_labels_of(call, LibraryObject(FRAME, {}, call.place), call.place)
     kept = {}
     for name, column in columns.items():
         held = as_array(column)
         kept[name] = _column(call, rows, None if held is None else held.dtype, part_of(range_of(held)))
-    return _table(call, kept, rows)
+        if texts_of(column) is not None:
+            kept[name].fields[_TEXTS] = name
+    return with_labels_of(call, _table(call, kept, rows), call.place)
+
+
+def note_table(call: Call, data: Value | None) -> None:
+    """Report a table, a column, or an array of texts as the data of a tensor, if torch rejects it."""
+    if not isinstance(data, LibraryObject) or call.arguments.open:
+        return
+    is_shared = call.name == "torch.from_numpy"
+    if data.kind == FRAME:
+        reason = TableMisuse.TABLE
+    elif data.kind == SERIES and is_shared:
+        reason = TableMisuse.COLUMN
+    elif texts_of(data) is not None:
+        reason = TableMisuse.TEXTS
+    else:
+        return
+    call.ev.emit(TableMisused(call.place, call.ev.calls, reason, call.name, data.place, texts_of(data) or ""))

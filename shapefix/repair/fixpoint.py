@@ -54,7 +54,7 @@ _TOO_MANY = "not tried: too many of the other repairs of this file had failed"
 
 @dataclass
 class _Tries:
-    """How many characters of text may still be analyzed to find the repairs that fail."""
+    """Number of characters of text left to analyze in the search for failing repairs."""
 
     left: int
 

@@ -19,7 +19,7 @@ class ErrorPage:
 
     errors are templates of the message with fields, `index {index:int} is out of bounds`; older are those of
     earlier versions of the libraries. what is a sentence with the same fields. needs is what the example
-    takes, "gpu" or "".
+    takes: "", "gpu", "unsupported-gpu" or "broken-gpu".
     """
 
     name: str

@@ -152,7 +152,7 @@ class _ListingBuilder:
         try:
             run_program(ev, self._module, STEPS)
             if made_with or not all(
-                any(_is_real_call(seen) for seen in _passes_of(ev, target)) for target in targets
+                any(is_real_call(seen) for seen in runs_of(ev, target)) for target in targets
             ):
                 for target in asked.values():
                     known = {name: integer(size) for name, size in inputs.symbols.items()}
@@ -198,8 +198,8 @@ class _ListingBuilder:
         self, ev: Watcher, target: Target, run: CheckContext, has_inputs: bool, only_asked: bool
     ) -> ShapeListing:
         """Return the most informative listing: of the first call with known sizes, if any."""
-        passes = [each for each in _passes_of(ev, target) if each.calls]
-        real_ones = [] if only_asked else [seen for seen in passes if _is_real_call(seen)]
+        passes = [each for each in runs_of(ev, target) if each.calls]
+        real_ones = [] if only_asked else [seen for seen in passes if is_real_call(seen)]
         passes = [seen for seen in passes if seen.requested] or passes
         listings = [
             listing(
@@ -252,7 +252,7 @@ def _parsable(path: str) -> SourceText:
     return source
 
 
-def _passes_of(ev: Watcher, target: Target) -> list[WatchedRun]:
+def runs_of(ev: Watcher, target: Target) -> list[WatchedRun]:
     """Return the runs of a target, preferring those of exactly its class."""
     passes = [seen for seen in ev.passes if seen.function is target.node]
     if target.owner is None:
@@ -264,7 +264,7 @@ def _passes_of(ev: Watcher, target: Target) -> list[WatchedRun]:
     return exact or passes
 
 
-def _is_real_call(seen: WatchedRun) -> bool:
+def is_real_call(seen: WatchedRun) -> bool:
     """Check whether the program itself makes this call, with tensors of known sizes.
 
     Calls inside of a module that the program never constructs do not count.

@@ -59,7 +59,7 @@ def references_of(
         data = read(path)
         # Without torch a file neither makes tensors nor passes on the names of files that do.
         if data is not None and (mentions_library(data) or path.endswith("__init__.py")):
-            references[path] = tuple(_references(data))
+            references[path] = tuple(import_statements(data))
     return references
 
 
@@ -114,7 +114,7 @@ def _imports(
     return not (loaded | probes.found).isdisjoint(wanted)
 
 
-def _references(data: bytes) -> Iterator[ImportStatement]:
+def import_statements(data: bytes) -> Iterator[ImportStatement]:
     """Yield the imports in a source text. A line in a docstring may look like one; it does no harm."""
     for match in _IMPORT.finditer(data):
         if match["modules"] is not None:

@@ -157,7 +157,7 @@ class Requirements:
         """The newest version of transformers for the file at path, in the project at root.
 
         It is that of the nearest requirement: in a notebook the commands of its cells, then the folders from
-        its own up to root. None if there is none: assume the newest version. Never raises.
+        its own up to root. Without any it is None: assume the newest version. Never raises.
         """
         found = self._for_file(path, root)
         newest = found[TRANSFORMERS.key][0]
@@ -231,7 +231,7 @@ def _of_notebook(path: str) -> _Versions:
             return {}
         text = "\n".join(typed_text(cell) for _, cell in code_cells(data))
     except (RefusedFile, Unreadable, OtherLanguage, ValueError):
-        # Whoever checks the notebook says what is wrong with it.
+        # The check of the notebook says what is wrong with it.
         return {}
     found = _bounds_in(text, _installs)
     return {package.key: _bounded(package, [found.get(package.key, [])]) for package in _READ}
@@ -420,7 +420,7 @@ def _conda(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, 
 
 
 def _of_conda(requirement: str, library: RequiredLibrary) -> Iterator[str]:
-    """The bounds in a requirement as conda knows it, where one `=` allows all versions with this start."""
+    """The bounds in a requirement of conda: one `=` allows all versions with this start."""
     for bounds in _bounds(requirement, library):
         fuzzy = re.fullmatch(r"=\s*(\d+(?:\.\d+)*)(?:\.\*|\*)?(?:=.*)?", bounds)
         if fuzzy is None:

@@ -136,6 +136,12 @@ PAIRS = [
     ("torch.mm(a, b)", [((3, 4), (4, 5))], [((3, 4), (3, 4))]),
     ("F.cross_entropy(a, b)", [((3, 4), (3, 4)), ((4,), (4,))], [((3, 4), (4, 4))]),
     ("F.cross_entropy(a, b.long()[..., 0])", [((3, 4), (3, 2)), ((4,), (2,))], []),
+    ("torch.cat([a, b], dim=1)", [((3, 4, 2), (3, 1, 2)), ((3, 4), (0,))], [((3, 4, 2), (3, 4, 3))]),
+    ("torch.cat((a, b), -1)", [((3, 4), (3, 1))], [((3, 4), (2, 4))]),
+    ("torch.cat([a, b])", [((3, 4), (2, 4)), ((0,), (3, 4))], [((3, 4), (3, 2))]),
+    ("torch.cat([a, b], dim=2)", [((3, 4, 2), (3, 4, 1))], []),
+    ("nn.CrossEntropyLoss()(a, b)", [((3, 4), (3, 4))], [((3, 4), (4, 4))]),
+    ("nn.BCEWithLogitsLoss()(a, b)", [((3, 4), (3, 4))], [((3, 1), (3,))]),
     ("F.binary_cross_entropy_with_logits(a, b)", [((3, 4), (3, 4)), ((), ())], [((3, 1), (3,))]),
 ]
 
@@ -157,6 +163,33 @@ def test_arguments_that_share_sizes(
             plain(torch.rand(one), torch.rand(other))
         with pytest.raises(AssertionError, match=r"a has .*; b has"):
             checked(torch.rand(one), torch.rand(other))
+
+
+def test_a_layer_of_concatenated_arguments(project: Project) -> None:
+    project()
+    text = MODEL.replace("(self, x)", "(self, x, y)").replace(
+        "self.projection(x)", "self.projection(torch.cat([x, y], dim=-1))"
+    )
+    made = guarded(text)
+    assert "assert x.shape[-1] + y.shape[-1] == self.projection.in_features" in made
+    net = namespace(made)["Net"]()
+    assert net(torch.rand(2, 3), torch.rand(2, 1)).shape == (2, 8)
+    with pytest.raises(AssertionError, match=r"x and y have 3 \+ 2 features; self\.projection expects 4"):
+        net(torch.rand(2, 3), torch.rand(2, 2))
+    with pytest.raises(AssertionError, match=r"x has shape \(2, 3\); y has \(1, 1\)"):
+        net(torch.rand(2, 3), torch.rand(1, 1))
+
+
+def test_a_loss_of_the_module(project: Project) -> None:
+    project()
+    text = MODEL.replace("nn.Linear(width, 8)", "nn.CrossEntropyLoss()").replace("(self, x)", "(self, x, y)")
+    text = text.replace("self.projection(x)", "self.projection(x, y)")
+    made = guarded(text)
+    assert "x.dim() == 1 or x.shape[0] == y.shape[0]" in made
+    replaced = text.replace(
+        "    def forward", "    def reset(self, loss):\n        self.projection = loss\n\n    def forward"
+    )
+    assert guarded(replaced) == replaced
 
 
 def test_a_single_sample_and_its_class(project: Project) -> None:
@@ -218,6 +251,55 @@ ELSEWHERE = [
 def test_other_code_of_the_project_counts(project: Project, other: str) -> None:
     project(train=other)
     assert guarded(MODEL) == MODEL
+
+
+# Files of a project with tracers and handlers out of reach of the model, or without an effect on it.
+ELSEWHERE_BUT_APART = [
+    "import torch\n\ntorch.fx.symbolic_trace(torch.nn.Linear(2, 2))\n",
+    "import torch\nimport model\n# torch.fx would do\n'''torch.jit.script'''\n",
+    "import torch\nimport model\n\n@torch.jit.script\ndef f(x):\n    return x\n",
+    "import torch\nimport model\n\nisinstance(model.Net(), torch.jit.ScriptModule)\n",
+    "try:\n    f()\nexcept RuntimeError:\n    pass\n",
+    "import model\ntry:\n    model.Net()(1)\nexcept Exception:\n    pass\n",
+    "import model\ntry:\n    model.Net()(1)\nexcept RuntimeError as e:\n    print(e)\n    raise\n",
+    "import model\ntry:\n    model.Net()(1)\nexcept RuntimeError as e:\n"
+    "    if 'out of memory' not in str(e):\n        raise\n    print(e)\n",
+    "import model, torch\ntry:\n    net.load_state_dict(torch.load(f))\nexcept RuntimeError:\n    pass\n",
+]
+ELSEWHERE_TOGETHER: list[dict[str, str]] = [
+    {
+        "tracer": "import torch\n\ndef trace(net):\n    return torch.fx.symbolic_trace(net)\n",
+        "train": "import model\nfrom tracer import trace\n\ntrace(model.Net())\n",
+    },
+    {"tracer": "import torch, importlib\n\ntorch.jit.script(importlib.import_module(name).Net())\n"},
+    {"tracer": "import torch\n\ntorch.jit.script(torch.load('net.pt'))\n"},
+    {"tracer": "import model\nfrom torch.jit import script\n\nscript(model.Net())\n"},
+    {"tracer": "import model, torch\n\nclass Outer(torch.jit.ScriptModule):\n    pass\n"},
+    {"train": "import model\ntry:\n    y = model.Net()(x)\nexcept RuntimeError:\n    y = model.Net()(x.T)\n"},
+    {"train": "import model\ntry:\n    y = net(x)\nexcept (ValueError, RuntimeError):\n    y = None\n"},
+]
+
+
+@pytest.mark.parametrize("other", ELSEWHERE_BUT_APART)
+def test_other_code_out_of_reach_does_not_count(project: Project, other: str) -> None:
+    project(other=other)
+    assert GUARD in guarded(MODEL)
+
+
+@pytest.mark.parametrize("others", ELSEWHERE_TOGETHER)
+def test_other_code_within_reach_counts(project: Project, others: dict[str, str]) -> None:
+    project(**others)
+    assert guarded(MODEL) == MODEL
+    assert "note: no asserts: tra" in shapefix("guard", "model.py").err
+
+
+def test_functions_of_scripted_code(project: Project) -> None:
+    project()
+    text = HEAD + (
+        "def f(a, b):\n    return torch.mm(a, b)\n\n\n@torch.jit.script\ndef g(a, b):\n    return f(a, b)\n"
+    )
+    assert guarded(text) == text
+    assert guarded(text.replace("@torch.jit.script\n", "")).count("# shapefix: guard") == 1
 
 
 @pytest.mark.parametrize("newline", ["\r\n", "\r", "\n"])

@@ -74,6 +74,16 @@ def test_a_cause_in_a_notebook_is_in_a_cell_for_other_files_too(project: Project
     assert {each["cause"]["location"]["row"] for each in found} == {3}
 
 
+@pytest.mark.parametrize(
+    ("use", "codes"), [("net = Net.load_from_checkpoint('x')", []), ("pl.Trainer().fit(Net())", ["SF412"])]
+)
+def test_hooks_of_lightning_matter_to_a_trainer(project: Project, use: str, codes: list[str]) -> None:
+    hook = "class Net(pl.LightningModule):\n    def validation_epoch_end(self, outputs):\n        pass"
+    notebook(project() / "use.ipynb", "import lightning as pl", hook, use)
+    found = json.loads(shapefix("check", "--output-format", "json").out)
+    assert [each["code"] for each in found if each["code"]] == codes
+
+
 def test_fix_changes_the_cell_and_no_other_byte(project: Project) -> None:
     folder = project()
     before = notebook(folder / "train.ipynb", IMPORTS.replace("from model import Net", ""), VIEW)

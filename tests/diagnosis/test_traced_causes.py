@@ -238,7 +238,134 @@ class Ensemble(nn.Module):
 
 torch.optim.Adam(Ensemble().parameters())
 """),
+    Traced("none of a branch", "traced-error", Confidence.LIKELY, """\
+import torch
+from torch import nn
+
+def make_loss(kind):  # cause
+    if kind == "mse":
+        return nn.MSELoss()
+    elif kind == "mae":
+        return nn.L1Loss()
+
+def make_model():  # innocent
+    return nn.Linear(2, 2)
+
+model = make_model()
+criterion = make_loss("hubber")  # cause
+criterion(model(torch.zeros(1, 2)), 0)
+"""),
+    Traced("collected in a list", "traced-error", Confidence.LIKELY, """\
+import json
+import torch
+from torch.nn import functional as F
+
+class Meter:
+    def __init__(self):
+        self.scores, self.targets = [], []
+
+    def update(self, rows):
+        self.scores.append(torch.zeros(len(rows), 3))
+        self.targets.append(torch.tensor(rows))  # cause
+
+    def loss(self):
+        scores, targets = torch.cat(self.scores), torch.cat(self.targets)
+        return F.cross_entropy(scores, targets)
+
+meter = Meter()
+meter.update(json.loads("[[1], [2]]"))
+meter.loss()
+"""),
+    Traced("keys of a wrapper", "traced-error", Confidence.LIKELY, """\
+import torch
+
+torch.save({"module.weight": torch.zeros(2, 3)}, "last.pt")
+state = torch.load("last.pt")  # cause
+model = torch.nn.Linear(3, 2)
+model.load_state_dict(state)
+"""),
 ]  # fmt: skip
+
+
+def test_the_numbers_of_a_message_decide_between_settings(tmp_path: Path) -> None:
+    """The default of an option is not the number of the run: the configuration is."""
+    (tmp_path / "config.json").write_text('{\n  "width": 32,\n  "heads": 5\n}\n')
+    text = """\
+import argparse
+import json
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--heads", type=int, default=4)  # innocent
+args = parser.parse_args([])
+with open("config.json") as file:
+    for name, value in json.load(file).items():
+        setattr(args, name, value)
+
+class Attention(torch.nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.query = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        b, n, w = x.shape
+        return self.query(x).view(b, n, self.heads, w // self.heads)
+
+Attention(args.width, args.heads)(torch.zeros(2, 3, args.width))
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    stated = {(Path(step.span.path).name, step.span.row): step.message for step in first.evidence}
+    assert stated["config.json", 3] == '`heads` is 5 here: "heads": 5'
+    assert ("train.py", 6) not in stated
+    assert first.confidence is not Confidence.PROVED
+
+
+def test_without_a_setting_of_the_number_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{\n  "size": 40\n}\n')
+    text = """\
+import json
+import torch
+
+size = len(json.loads("[" + "1," * 49 + "1]"))
+pair = torch.zeros(1, size), torch.zeros(1, size // 2)
+torch.cat(pair)
+"""
+    found = _diagnosed(tmp_path, text)
+    assert not any(step.span.path.endswith(".json") for each in found.causes for step in each.evidence)
+
+
+@pytest.mark.slow
+def test_the_loss_of_a_lightning_module_is_followed(tmp_path: Path) -> None:
+    text = """\
+import lightning
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def training_step(self, batch, index):
+        x, y = batch
+        scores = self.layer(x).argmax(-1).float()  # cause
+        loss = (scores - y).abs().mean()  # cause
+        return loss  # cause
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+data = TensorDataset(torch.zeros(4, 4), torch.zeros(4))
+trainer = lightning.Trainer(
+    max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False,
+)
+trainer.fit(Module(), DataLoader(data))
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    assert first.finding.name == "no-gradient"
+    assert _rows(text, "cause") <= {step.span.row for step in first.evidence}
 
 
 def _rows(text: str, marker: str) -> set[int]:
@@ -281,3 +408,27 @@ def test_two_functions_of_one_name_are_no_cause(tmp_path: Path) -> None:
     found = _diagnosed(tmp_path, text)
     assert found.explanation is not None
     assert found.causes == ()
+
+
+@pytest.mark.slow
+def test_the_state_of_the_step_before_is_named_first(tmp_path: Path) -> None:
+    text = """\
+import torch
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+
+accelerator = Accelerator(cpu=True)
+model = torch.nn.Linear(4, 2)
+model, loader = accelerator.prepare(model, DataLoader(torch.zeros(4, 4)))
+state = None
+for x in loader:
+    with accelerator.accumulate(model):
+        out = model(x)
+        state = out.mean(0) if state is None else 0.9 * state + 0.1 * out.mean(0)  # cause
+        loss = (out - state).sum()
+        accelerator.backward(loss)
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    assert first.finding.name == "second-backward"
+    set_here = [step.span.row for step in first.evidence if step.message.endswith("is set here")]
+    assert {set_here[0]} == _rows(text, "cause")

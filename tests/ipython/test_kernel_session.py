@@ -137,7 +137,10 @@ def test_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert html.count("<span") == html.count("</span>") > 0
 
     # A failed cell is left out from its failing statement on.
-    assert outputs["check all"].shown == "shapefix: nothing found in the cells of this session"
+    assert outputs["check all"].shown == (
+        "shapefix: nothing found in the cells of this session, up to the error in In [4];"
+        " `%shapefix why` explains the last one"
+    )
     assert "SF501" in outputs["check"].shown
     assert f"--> In [{number['check']}]:3:1" in rows("check")
     assert outputs["check"].error.startswith("RuntimeError: mat1 and mat2")

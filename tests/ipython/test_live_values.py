@@ -194,3 +194,13 @@ def test_colors_become_html() -> None:
     assert shown.startswith("<pre style=")
     style = "font-weight: bold; color: var(--jp-error-color1, #c62828)"
     assert f'<span style="{style}">error</span>: a &lt; b\nx</pre>' in shown
+
+
+def test_only_a_long_row_is_wrapped() -> None:
+    """Carets below a row point at it as long as neither is wrapped."""
+    rows = as_html(f"x = \x1b[31my\n    ^\x1b[0m\n{'long ' * 30}\n").split("\n")
+    assert rows[0].startswith('<pre style="white-space: pre; overflow-x: auto;')
+    red = "color: var(--jp-error-color1, #c62828)"
+    assert rows[0].endswith(f'x = <span style="{red}">y</span>')
+    assert rows[1] == f'<span style="{red}">    ^</span>'
+    assert rows[2].startswith('<span style="white-space: pre-wrap')

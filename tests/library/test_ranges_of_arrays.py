@@ -43,6 +43,17 @@ RANGES = """
 1 3 pd.DataFrame({"x": [0.5, 1.5, 2.5], "label": [1, 2, 3]}).iloc[:, -1].values
 0 2 pd.DataFrame({"label": ["a", "b", "c"]})["label"].map({"a": 0, "b": 1, "c": 2}).values
 1 3 pd.DataFrame({"label": [1, 2, 3]}).reset_index(drop=True).copy()["label"].astype(int).values
+1 3 [1 + i % 3 for i in range(60)]
+0 4 [i % 5 for i in range(1000)]
+0 9 [i // 10 for i in range(100)]
+0 98 [2 * i for i in range(50)]
+4 8 [8 - i for i in range(0, 5)]
+1 3 pd.DataFrame({"label": [1 + i % 3 for i in range(100)]})["label"].values
+3 3 [len({x % 3 for x in [0, 1, 2, 3, 4]})]
+2 2 [len(set([1, 1, 4]))]
+0 2 [{word: i for i, word in enumerate(set("a b a c".split()))}[word] for word in "a b c".split()]
+1 2 [{"no": 1, "yes": 2}[word] for word in ["no", "yes", "no"]]
+0 1 [1 if x > 2 else 0 for x in torch.rand(500) * 4]
 """.strip().splitlines()
 """The smallest and the largest number, and the code that computes them."""
 WITHOUT = """
@@ -52,6 +63,9 @@ np.random.randint(0, 300, size=500) % 7
 (torch.randint(0, 256, (500,)) == 255).float().long()
 torch.randint(0, 9, (500,))[torch.randint(0, 9, (500,)) < -4]
 torch.arange(500)[:10]
+[i % 7 for i in range(3)]
+[i % 2 * 3 for i in range(300)]
+[x % 5 for x in [0, 5, 10]]
 torch.where(torch.randint(0, 256, (500,)) > 3, 0, torch.randint(0, 4, (500,)))
 pd.DataFrame({"y": [1, 2, 30]})[pd.DataFrame({"y": [1, 2, 30]})["y"] < 5]["y"].values
 """.strip().splitlines()
@@ -61,6 +75,7 @@ labels = np.random.randint(0, 256, size=50); labels[labels > 3] = 0
 labels = np.random.randint(0, 256, size=50); labels.reshape(5, 10)[:] = 0
 labels = np.random.randint(0, 256, size=50); labels %= 4
 frame = pd.DataFrame({"y": [1, 2, 9]}); frame["y"] = [1, 2, 3]; labels = frame["y"].values
+frame = pd.DataFrame({"y": [1, 2, 9]}); frame["y"] = [i % 4 for i in range(3)]; labels = frame["y"].values
 frame = pd.DataFrame({"y": [1, 2, 9]}); frame["y"] = frame["y"] % 4; labels = frame["y"].values
 frame = pd.DataFrame({"y": [1, 2, 9]}); frame.y = frame.y % 4; labels = frame["y"].values
 frame = pd.DataFrame({"y": [1, 2, 9]}); frame.loc[frame["y"] == 9, "y"] = 3; labels = frame["y"].values

@@ -29,6 +29,10 @@ df[["b"]].copy().values
 df[["a", "b"]].reset_index(drop=True).values
 df[["a", "b"]].sample(frac=1).values
 df["b"].map({1: 0, 2: 1, 3: 2}).values
+pd.get_dummies(df[["c"]]).values
+pd.get_dummies(df["c"]).to_numpy()
+pd.DataFrame(np.zeros((4, 2)), columns=list("xy")).drop(columns="y").values
+df.sample(frac=0.5)["b"].values
 np.array(df["a"])
 [int(df["b"].iloc[0])]
 df["b"].tolist()

@@ -294,8 +294,8 @@ while True:
         descriptor = os.open(path, os.O_WRONLY)
         os.pwrite(descriptor, text.ljust(20), 0)
         os.close(descriptor)
-    # The save is lost if an older text is at its path, repaired or not; for a moment it may be.
-    for _ in range(100):
+    # The save is lost if an older text is at its path, repaired or not; on a busy disk for a while.
+    for _ in range(300):
         with open(path, "rb") as file:
             found = file.read()
         if found.split()[-1] == text.split()[-1]:

@@ -32,6 +32,7 @@ ALWAYS_RAISED = {
     "SF409": "the trainer's first step raises a TypeError in every permitted version",
     "SF519": "the loss is a module, or its constructor raises",
     "SF520": "the loss raises a RuntimeError for the dtype or the number of the weights",
+    "SF523": "the conversion raises, or the loader's first epoch raises a KeyError",
     "SF607": "the optimizer raises a ValueError or a TypeError",
     "SF902": "the write raises a RuntimeError",
     "SF905": "the conversion raises a RuntimeError",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from probing import probed, row
 
 from shapefix.diagnostics import Condition
@@ -358,6 +359,7 @@ attempt(lambda: F.binary_cross_entropy(x.sigmoid(), x * 0 + 2))  # binary
 attempt(lambda: F.cross_entropy(x, ids[:, 0] * 0, weight=torch.ones(9)))  # weights of classes
 attempt(lambda: nn.Linear(4, 2).load_state_dict(nn.Linear(4, 3).state_dict()))  # checkpoint
 attempt(lambda: Sign()(x))  # legacy
+attempt(lambda: F.one_hot(ids[:, 0] + 9, 3))  # one-hot
 """
 
 EXPECTED: dict[str, list[int | str]] = {
@@ -370,7 +372,7 @@ EXPECTED: dict[str, list[int | str]] = {
     "SF507": ["view"],
     "SF508": ["batch sizes", "sizes of targets", "classes last"],
     "SF512": ["dtype", "floats", "targets", "dtype of a picture"],
-    "SF517": ["class"],
+    "SF517": ["class", "one-hot"],
     "SF520": ["weights of classes"],
     "SF522": ["binary"],
     "SF610": ["checkpoint"],
@@ -390,6 +392,20 @@ def test_the_rule_of_each_message_of_torch(tmp_path: Path) -> None:
     messages = {each.code: each.message for each in found}
     assert "has rows 0 to 4 but gets indices from 5 to" in messages["SF505"]
     assert messages["SF506"].endswith("expects in_channels=3 but gets f32[2, 1, 8, 8]")
+
+
+LAST = {
+    "nn.Linear(6, 2)(torch.ones(4, 6)).backward()": "SF908",
+    'nn.Linear(4, 2).load_state_dict("net.pt")': "SF614",
+    'torch.from_numpy(type("DataFrame", (), {})())': "SF523",
+}
+
+
+@pytest.mark.parametrize("line", LAST)
+def test_the_rule_of_the_last_exception(tmp_path: Path, line: str) -> None:
+    script = f"{LOADER}{line}  # last\n"
+    (found,) = collect_findings(probed(tmp_path, script).run.observed).diagnostics
+    assert (found.code, found.span.row) == (LAST[line], row(script, "last"))
 
 
 def test_a_loss_and_gradients_that_are_not_finite_are_shown(tmp_path: Path) -> None:

@@ -228,6 +228,30 @@ def test_the_nodes_of_a_graph_are_no_samples(tmp_path: Path) -> None:
     assert probed(tmp_path, HEAD + GRAPH + BY_HAND).found == []
 
 
+TWO_MODELS = """
+encoder = nn.Sequential(nn.Linear(6, 8), nn.Tanh())  # fault
+head = nn.Linear(8, 1)
+optimizer = torch.optim.Adam({trained})
+for _ in range(3):
+    hidden = encoder(torch.randn(4, 6))
+    loss = head({given}).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+BOTH = "[*encoder.parameters(), *head.parameters()]"
+
+
+def test_a_model_before_a_detached_input_is_named(tmp_path: Path) -> None:
+    text = HEAD + TWO_MODELS.format(trained=BOTH, given="hidden.data")
+    (found,) = probed(tmp_path, text).found
+    assert (found.code, found.name) == named("cut-gradient")
+    assert "gets no gradient, although the output of `Sequential` depends on it" in found.message
+    # A frozen encoder is meant where the optimizer does not train it.
+    frozen = HEAD + TWO_MODELS.format(trained="head.parameters()", given="hidden.detach()")
+    assert probed(tmp_path, frozen).found == []
+
+
 SAMPLED = """
 from torch.distributions import Categorical, Normal
 

@@ -12,12 +12,12 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import after, of_kind, receiver_code
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role, Span
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import Backward, OptimizerStepped, TrainingEvent
-from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue
 from shapefix.tensors.ops import Op
 
@@ -108,9 +108,37 @@ def _is_assigned_between(name: str, first: Place, last: Place) -> bool:
     """Whether the lines between two places assign the name again, or add to it."""
     if first.module is not last.module:
         return True
+    if enclosing_function(first) is not enclosing_function(last):
+        return _is_added_to(name, last) or not _is_returned(first)
     rows = first.module.text.split("\n")[first.span.end_row : last.span.row - 1]
     assigns = re.compile(rf"\s*{re.escape(name)}\s*[-+*/]?=(?!=)")
     return any(assigns.match(row) for row in rows)
+
+
+def _is_added_to(name: str, place: Place) -> bool:
+    """Whether the function around a place adds to a variable."""
+    scope = enclosing_function(place) or place.module.tree
+    return any(
+        isinstance(node, cst.AugAssign) and place.module.code(node.target) == name for node in nodes(scope)
+    )
+
+
+def _is_returned(place: Place) -> bool:
+    """Whether the result at a place is returned, by the same statement or by the next one."""
+    path = enclosing(place.module, place.node)
+    line = enclosing_line(place)
+    if line is None or len(line.body) != 1:
+        return False
+    small = line.body[0]
+    if isinstance(small, cst.Return):
+        return small.value is place.node
+    block = path[path.index(line) - 1]
+    if not isinstance(small, cst.Assign) or not isinstance(block, cst.IndentedBlock):
+        return False
+    after = block.body[list(block.body).index(line) + 1 :][:1]
+    last = after[0].body[0] if after and isinstance(after[0], cst.SimpleStatementLine) else None
+    names = [target.target.value for target in small.targets if isinstance(target.target, cst.Name)]
+    return isinstance(last, cst.Return) and isinstance(last.value, cst.Name) and last.value.value in names
 
 
 def _reason(cut: GraphCut, seen_from: Module) -> str:

@@ -14,7 +14,7 @@ from shapefix.checks.support.syntax import enclosing_line
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.gradients import depends_on
-from shapefix.domains.saved_tensors import SavedTensorWritten
+from shapefix.domains.saved_tensors import SavedTensor, SavedTensorWritten
 from shapefix.domains.training import Backward
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject
@@ -23,6 +23,8 @@ _ERROR = ExpectedError(
     "RuntimeError",
     "one of the variables needed for gradient computation has been modified by an inplace operation",
 )
+_EARLIER = 8
+"""Operations looked at for one memory."""
 _OPERATORS = {
     cst.AddAssign: "+",
     cst.SubtractAssign: "-",
@@ -35,12 +37,12 @@ _OPERATORS = {
 def saved_tensor_written(
     event: SavedTensorWritten, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
-    saved = event.saved
-    if event.undecided or saved.place.node is event.place.node:
+    if event.undecided or event.saved.place.node is event.place.node:
         return
-    backward = _backward(event, context)
-    if backward is None:
+    found = _backward(event, context)
+    if found is None:
         return
+    saved, backward = found
     module = event.place.module
     name = "a tensor" if event.subject is None else f"`{abbreviate(module.code(event.subject))}`"
     write, operation = abbreviate(event.place.code), abbreviate(saved.place.code)
@@ -59,23 +61,28 @@ def saved_tensor_written(
             Evidence(event.place.span, f"{name} is overwritten here"),
             Evidence(backward.place.span, "the gradient is computed here"),
         ],
-        fixes=_fixes(event),
+        fixes=_fixes(event, saved),
     )
 
 
-def _backward(event: SavedTensorWritten, context: CheckContext) -> Backward | None:
-    """Return the first backward through the saved tensor, None if it comes before the write."""
-    is_written = False
-    for other in context.events:
-        if other is event:
-            is_written = True
-        elif isinstance(other, Backward) and isinstance(other.loss, TensorValue):
-            if depends_on(other.loss, event.saved.result):
-                return other if is_written else None
+def _backward(event: SavedTensorWritten, context: CheckContext) -> tuple[SavedTensor, Backward] | None:
+    """Return a saved tensor and the first backward through it; None if that comes before the write."""
+    saved: SavedTensor | None = event.saved
+    for _ in range(_EARLIER):
+        if saved is None or saved.place.node is event.place.node:
+            return None
+        is_written = False
+        for other in context.events:
+            if other is event:
+                is_written = True
+            elif isinstance(other, Backward) and isinstance(other.loss, TensorValue):
+                if depends_on(other.loss, saved.result):
+                    return (saved, other) if is_written else None
+        saved = saved.earlier
     return None
 
 
-def _fixes(event: SavedTensorWritten) -> Iterator[Fix]:
+def _fixes(event: SavedTensorWritten, saved: SavedTensor) -> Iterator[Fix]:
     edit = _without_flag(event.layer)
     if edit is not None:
         yield Fix(Applicability.UNSAFE, "do not write in place: remove `inplace=True`", (edit,))
@@ -84,7 +91,6 @@ def _fixes(event: SavedTensorWritten) -> Iterator[Fix]:
     if edit is not None:
         yield Fix(Applicability.UNSAFE, "compute a new tensor instead of writing in place", (edit,))
         return
-    saved = event.saved
     if saved.is_result and isinstance(saved.place.node, cst.Call):
         clone = Edit(saved.place.span.end(), ".clone()")
         yield Fix(

@@ -11,11 +11,13 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, ragged_condition, ragged_origin
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import, Role
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import, Role
 from shapefix.domains.batches import Collated
 from shapefix.domains.raggedness import Origin
+from shapefix.domains.windows import ShortWindow
 from shapefix.interpreter.containers import DictValue
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Module, Place, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Reference, Text, Value
 
@@ -46,6 +48,52 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
             fixes=_pad_inputs(event, made, context),
         )
         return
+
+
+@rule("SF302", on=ShortWindow)
+def short_window(event: ShortWindow, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    """Report shorter windows at the end of a series."""
+    window, module = event.window, event.place.module
+    width, code = context.text(window.width), abbreviate(window.place.code)
+    where = rewrites.line_of(window.place, module)
+    number = _counted(event)
+    counted = () if number is None else (Evidence(number.span, "the samples are counted here"),)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{code}` ({where}) is shorter than {width} for the last samples: `__len__` counts each start",
+        evidence=[
+            *call_trace(event),
+            Evidence(window.place.span, f"a window of {width} from the index of the sample on", Role.CAUSE),
+            *counted,
+            Evidence(event.place.span, "collated here", Role.FAILURE),
+        ],
+        error=ExpectedError("RuntimeError", "stack expects each tensor to be equal size"),
+        fixes=[rewrites.unsafe_or_advice("leave out the samples without a whole window", _fewer(event))],
+    )
+
+
+def _fewer(event: ShortWindow) -> Edit | None:
+    """Return the edit to `len(self.data) - self.window` of the number of samples."""
+    counted, node = _counted(event), event.window.place.node
+    part = node.slice[0].slice if isinstance(node, cst.Subscript) else None
+    stop = part.upper if isinstance(part, cst.Slice) else None
+    if counted is None or not isinstance(counted.node, cst.Call):
+        return None
+    if not isinstance(stop, cst.BinaryOperation) or not isinstance(stop.operator, cst.Add):
+        return None
+    width, code = stop.right, event.window.place.module.code(stop.right)
+    # `__len__` has no local names of `__getitem__`.
+    is_shared = isinstance(width, (cst.Attribute, cst.Integer)) or code.isupper()
+    return Edit(counted.span.end(), f" - {code}") if is_shared else None
+
+
+def _counted(event: ShortWindow) -> Place | None:
+    """Return the number of samples in the code, the result of `__len__`."""
+    if event.counted is None:
+        return None
+    returned = [each.value for each in nodes(event.counted.node) if isinstance(each, cst.Return)]
+    value = returned[0] if len(returned) == 1 else None
+    return None if value is None else Place(event.counted.module, value)
 
 
 def collation_error(event: Collated, row: Value) -> ExpectedError:

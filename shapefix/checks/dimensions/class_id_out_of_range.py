@@ -20,6 +20,7 @@ from shapefix.interpreter.values import Constant, LibraryObject, Value
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
 
+_ONE_HOT = "torch.nn.functional.one_hot"
 _IGNORED = -100
 """Default of `ignore_index`."""
 _BINARY = 2
@@ -35,6 +36,9 @@ _LAST_LAYERS = {"torch.nn.Linear": "out_features", "torch.nn.Conv2d": "out_chann
 @rule("SF517", on=OpRejected)
 def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
+    if event.function == _ONE_HOT and isinstance(error, IndexOutOfRange) and not is_unlikely(event):
+        yield _one_hot(event, error, context, rule)
+        return
     if not is_by_class(event.function) or not isinstance(error, IndexOutOfRange) or is_unlikely(event):
         return
     target = event.operands[-1].tensor
@@ -62,6 +66,34 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
         ],
         condition=Condition(f"a class id is {outside}") if is_drawn else None,
         fixes=_fixes(event, error, target, scores),
+    )
+
+
+def _one_hot(event: OpRejected, error: IndexOutOfRange, context: CheckContext, rule: Rule) -> Diagnostic:
+    """Report ids rejected by `one_hot`."""
+    target = event.operands[0].tensor
+    outside, classes = context.text(error.index), context.text(error.size)
+    is_drawn = target.extremes is not None and target.extremes.drawn
+    is_negative = at_least(error.index, 0) is False
+    limit = "class ids start at 0" if is_negative else f"`num_classes` is {classes}"
+    message = "must be non-negative" if is_negative else "must be smaller than num_classes"
+    most = target.extremes.most.value if target.extremes is not None else None
+    node, module = event.place.node, event.place.module
+    given = rewrites.argument(node, 1, "num_classes") if isinstance(node, cst.Call) else None
+    edit = None
+    if not is_negative and given is not None and isinstance(given.value, cst.Integer) and most is not None:
+        edit = Edit(module.span(given.value), str(most + 1))
+    return rule.diagnostic(
+        event.place.span,
+        f"{named(event, 0)} {'may contain' if is_drawn else 'contains'} class {outside}, but {limit}",
+        error=ExpectedError("RuntimeError", f"Class values {message}"),
+        evidence=[
+            *call_trace(event),
+            *shape_trace(target, context)[-3:],
+            Evidence(event.place.span, f"class {outside} of {classes}"),
+        ],
+        condition=Condition(f"a class id is {outside}") if is_drawn else None,
+        fixes=[rewrites.unsafe_or_advice("make room for all classes, or count them from 0", edit)],
     )
 
 

@@ -129,7 +129,7 @@ def _flag(name: str, values: Mapping[str, str]) -> Callable[[cst.BaseExpression,
 
 
 def _ratio(value: cst.BaseExpression, code: str) -> str | None:
-    """Return the warmup of a share of all steps, of which a whole number would be a number of steps."""
+    """Return the warmup for a share of all steps; a whole number would be one of steps."""
     return f"warmup_steps={code}" if isinstance(value, cst.Float) and 0 <= float(code) < 1 else None
 
 

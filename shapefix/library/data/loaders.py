@@ -30,6 +30,7 @@ from shapefix.library.data.collators import collate_by, is_callable
 from shapefix.library.data.default_collation import as_tensors, default_collate
 from shapefix.library.data.first_batches import takes_first
 from shapefix.library.data.samples import batch_size, gathered, length_of
+from shapefix.library.data.short_windows import note_short_windows
 from shapefix.library.data.torch_datasets import sample
 from shapefix.library.ops.devices import sent
 from shapefix.library.registry import declare, function, method
@@ -191,6 +192,8 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
         return None
     if size is None:
         return _Made(one, Unknown(), one, single)
+    if is_whole and not single:
+        note_short_windows(call, loader, dataset, one)
     return _Made(one, None, default_collate(call, one, size), single, none)
 
 

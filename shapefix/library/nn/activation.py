@@ -8,9 +8,12 @@ from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, in_place, layer, result
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.ops.reductions import normalized_along
+from shapefix.library.ops.value_range import outside_of
+from shapefix.library.rejections import reject
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import contiguous_result, copied_or_same
 from shapefix.tensors import indexing
+from shapefix.tensors.errors import IndexOutOfRange
 from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides, wrap_dim
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
@@ -158,6 +161,10 @@ def one_hot(call: Call, given: BoundArguments) -> Value:
     if tensor is not None and tensor.layout is not None:
         layout = contiguous((*tensor.layout.sizes, _classes(size)))
     last = None if size is None or size.value == -1 else size
+    outside = outside_of(tensor, last) if tensor is not None and last is not None else None
+    if tensor is not None and last is not None and outside is not None:
+        message = "Class values must be smaller than num_classes."
+        reject(call, IndexOutOfRange(message, outside, last, -1), {"input": tensor})
     return result(call, tensor, layout, Op.ONE_HOT, dtype="int64", is_contiguous=True, last=last)
 
 

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.domains.checkpoints import (
+    CheckpointMisread,
     Checkpoints,
     LoadedFile,
+    NotAState,
     ObjectsLoaded,
     Saved,
     StateDict,
     StateLoaded,
+    StateRestored,
 )
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
@@ -24,18 +27,22 @@ from shapefix.interpreter.values import (
     Constant,
     InstanceValue,
     LibraryObject,
+    Text,
     Unknown,
     Value,
     as_size,
 )
 from shapefix.library.nn.module import DISTRIBUTED, MODULE
 from shapefix.library.numpy_arrays import ARRAY
-from shapefix.library.registry import derives, function, method
+from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.removed_arguments import is_at_least
 from shapefix.tensors.polynomials import Size
 
 COMPILED = "_orig_mod"
+CHECKPOINT = "torch.<checkpoint>"
+"""Kind of the dictionary read from a file of this program."""
 WRAPPED = "module"
+declare(CHECKPOINT, "builtins.dict")
 _DEEPEST = 6
 _SIZED = {
     "torch.nn.Linear": ("out_features", "in_features"),
@@ -145,9 +152,25 @@ def _inner(module: Value) -> Value | None:
 def note_loaded(call: Call) -> None:
     """Report a state loaded into a module."""
     state, module = call.value(0, "state_dict"), call.receiver
+    if module is not None:
+        call.ev.emit(StateRestored(call.place, call.ev.calls, module))
+    if _is_path(call.ev, state):
+        call.ev.emit(NotAState(call.place, call.ev.calls, None, None))
+    if isinstance(state, DictValue) and state.kind == CHECKPOINT:
+        keys = [key for key, value in state.fields.items() if isinstance(value, StateDict)]
+        saved = state.written.get(keys[0]) if len(keys) == 1 else None
+        if saved is not None:
+            call.ev.emit(NotAState(call.place, call.ev.calls, keys[0], saved))
     if isinstance(state, StateDict) and module is not None and _is_module(module):
         sizes = sizes_of(_inner(module))
         call.ev.emit(StateLoaded(call.place, call.ev.calls, state, _wrapper(call, module), sizes))
+
+
+def _is_path(ev: Evaluator, value: Value | None) -> bool:
+    """Check for a text, or for the name of a file written by the program."""
+    if isinstance(value, Constant):
+        return isinstance(value.value, str)
+    return isinstance(value, Text) or (value is not None and value in ev.state[Checkpoints].files)
 
 
 @function("torch.save")
@@ -185,6 +208,9 @@ _OF_OBJECTS = frozenset(
 """Methods of modules and optimizers; tensors, texts, numbers and dictionaries have none of them."""
 
 
+_OF_MODULES = _OF_OBJECTS - {"load_state_dict"}
+
+
 @function("torch.load")
 def load(call: Call) -> Value:
     """Contents of a file, if the program has written it."""
@@ -200,13 +226,24 @@ def load(call: Call) -> Value:
     if what and is_plain:
         call.ev.emit(ObjectsLoaded(call.place, call.ev.calls, what, saved.place))
     if isinstance(saved.value, StateDict):
+        checkpoints.contents[saved.value] = (saved.place, call.place, _open_tests(call.ev))
         return saved.value
     if isinstance(saved.value, DictValue):
         kept: dict[object, Value] = {
-            key: value for key, value in saved.value.fields.items() if isinstance(value, StateDict)
+            key: value if isinstance(value, (StateDict, Constant)) else Unknown()
+            for key, value in saved.value.fields.items()
         }
-        return DictValue(kept, closed=False) if kept else Unknown()
+        return DictValue(kept, saved.value.closed, CHECKPOINT, written=dict.fromkeys(kept, saved.place))
     return Unknown()
+
+
+@hooks.missing_key
+def _note_missing(ev: Evaluator, owner: DictValue, key: object, node: cst.CSTNode) -> None:
+    """Report a key missing in a file of this program."""
+    saved = next(iter(owner.written.values()), None)
+    if owner.kind == CHECKPOINT and saved is not None and isinstance(key, str):
+        keys = tuple(each for each in owner.fields if isinstance(each, str))
+        ev.emit(CheckpointMisread(ev.place(node), ev.calls, saved, keys, key))
 
 
 def _open_tests(ev: Evaluator) -> frozenset[cst.CSTNode]:
@@ -216,6 +253,11 @@ def _open_tests(ev: Evaluator) -> frozenset[cst.CSTNode]:
 @hooks.read_unknown
 def _note_use(ev: Evaluator, owner: Value, name: str) -> None:
     """Report contents of a file used as a module: only a file of objects has them."""
+    contents = ev.state[Checkpoints].contents
+    if isinstance(owner, StateDict) and owner in contents and name in _OF_MODULES:
+        saved, loaded, tests = contents[owner]
+        if _open_tests(ev) <= tests:
+            ev.emit(CheckpointMisread(loaded, ev.calls, saved, (), name))
     if not isinstance(owner, LoadedFile) or name not in _OF_OBJECTS or ev.state[Checkpoints].is_trusting:
         return
     if _open_tests(ev) <= owner.tests:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.domains.devices import ASKED_CPU, placed
 from shapefix.domains.precision import Precision
 from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Call
@@ -16,6 +17,7 @@ from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import counted, drawn, full_of, listed
 from shapefix.library.registry import function, tensor_function, tensor_method
 from shapefix.library.signatures import BoundArguments, arguments_of
+from shapefix.library.tables import note_table
 from shapefix.library.tensors import (
     alias_of,
     as_result,
@@ -134,6 +136,7 @@ def eye(call: Call) -> Value:
 def tensor(call: Call) -> Value:
     given = arguments_of(call)
     data = given.value("obj" if call.name == "torch.asarray" else "data")
+    note_table(call, data)
     is_stated = not given.is_none("dtype")
     if isinstance(data, TensorValue):
         if call.name != "torch.tensor":
@@ -164,6 +167,18 @@ def tensor(call: Call) -> Value:
     return listed(made, data)
 
 
+@function("torch.from_numpy")
+def from_numpy(call: Call) -> Value:
+    given = arguments_of(call).value("ndarray")
+    note_table(call, given)
+    held = as_array(given)
+    if held is None:
+        return TensorValue(device=placed(call.ev, ASKED_CPU, call.place))
+    made = as_tensor_of(call, held, copies=False)
+    made.device = placed(call.ev, ASKED_CPU, call.place)
+    return made
+
+
 @function("torch.frombuffer")
 def from_outside(call: Call) -> Value:
     return Unknown()
@@ -186,6 +201,7 @@ def legacy(call: Call) -> Value:
     )
     given = arguments_of(call)
     data = given.value("data")
+    note_table(call, data)
     if len(call.arguments.positional) > 1 or call.arguments.open or _is_size(data):
         return contiguous_result(call, given.shape("data"), Op.CREATION, dtype=dtype)
     if given.is_none("data"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.domains.windows import note_window
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.refinement import note_open
@@ -51,6 +52,7 @@ def getitem(call: Call) -> Value:
         taken = as_result(call, found, Op.INDEX, dtype=tensor.dtype, device=tensor.device)
         return selected(tensor, taken, index)
     row = sliced(tensor, index, call.place)
+    note_window(call.ev, call.place, tensor, index)
     result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
     if result.origin is not None:
@@ -138,6 +140,7 @@ def _is_full(part: Slice) -> bool:
 def _unknown(call: Call, tensor: TensorValue, index: Value, op: Op, advanced: bool) -> TensorValue:
     if advanced:
         return as_result(call, None, op, dtype=tensor.dtype, device=tensor.device)
+    note_window(call.ev, call.place, tensor, index)
     result = as_view(call, tensor, None, op)
     result.certain, result.row = tensor.certain, sliced(tensor, index, call.place)
     return result

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from shapefix.domains.gradients import Gradients, NoGradientRead, is_computed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Shape, Sizes
-from shapefix.interpreter.tensor_values import DeviceKind, TensorValue
+from shapefix.interpreter.tensor_values import DeviceKind, TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.python.random_numbers import drawn_item
@@ -73,7 +74,19 @@ def dtype(call: Call, tensor: TensorValue) -> Value:
     return Unknown("dtype") if tensor.dtype is None else Reference(f"torch.{tensor.dtype}")
 
 
-@tensor_method("@grad", "@grad_fn", "@requires_grad", "@is_leaf", "@layout")
+@tensor_method("@grad")
+def grad(call: Call, tensor: TensorValue) -> Value:
+    """Report a tensor certainly without a gradient."""
+    state = call.ev.state[Gradients]
+    known = requires_grad(tensor)
+    computed = known is True and not state.retained and is_computed(call.ev, tensor)
+    plain = known is False and tensor.graph is False and state.leaves.get(tensor, FALSE) is FALSE
+    if tensor.certain and not tensor.own and (computed or plain):
+        call.ev.emit(NoGradientRead(call.place, call.ev.calls, tensor, computed))
+    return Unknown("grad")
+
+
+@tensor_method("@grad_fn", "@requires_grad", "@is_leaf", "@layout")
 def unknown_property(call: Call, tensor: TensorValue) -> Value:
     return Unknown(call.name.rpartition(".")[2])
 

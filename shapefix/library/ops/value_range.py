@@ -136,10 +136,15 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
         return full_of(made, data)
     if isinstance(data, ListValue) and data.items is None and isinstance(data.element, Integer):
         return full_of(made, data.element)
-    numbers = list(_numbers(data))
-    if numbers and None not in numbers:
-        known = [number for number in numbers if number is not None]
-        made.extremes = ValueRange(Size.of(min(known)), Size.of(max(known)))
+    ranges = list(_ranges(data))
+    known = [each for each in ranges if each is not None]
+    if ranges and len(known) == len(ranges):
+        least, most = (
+            min(each.least.value or 0 for each in known),
+            max(each.most.value or 0 for each in known),
+        )
+        is_drawn = any(each.drawn for each in known)
+        made.extremes = ValueRange(Size.of(least), Size.of(most), is_drawn)
     return made
 
 
@@ -151,14 +156,20 @@ def _whole(data: Value | None) -> int | None:
     return value if type(value) is int else None
 
 
-def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
-    """Whole numbers in nested lists; a None for anything else."""
+def _ranges(data: Value | None, depth: int = 0) -> Iterator[ValueRange | None]:
+    """Ranges of the whole numbers in nested lists; a None for anything else."""
     items = elements(data)
     if items is None or depth > 4 or len(items) > _MOST:
-        yield _whole(data)
+        number = _whole(data)
+        if number is not None:
+            yield ValueRange(Size.of(number), Size.of(number))
+            return
+        found = _range_of(data.size) if isinstance(data, Integer) else None
+        is_known = found is not None and found.least.value is not None and found.most.value is not None
+        yield found if is_known else None
         return
     for item in items:
-        yield from _numbers(item, depth + 1)
+        yield from _ranges(item, depth + 1)
 
 
 def kept(name: str, source: TensorValue, made: TensorValue) -> None:

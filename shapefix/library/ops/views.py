@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeGuard
 
-from shapefix.domains.gradients import require_grad
+from shapefix.domains.gradients import Gradients, require_grad
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
@@ -386,6 +386,8 @@ def same_layout(call: Call, tensor: TensorValue) -> Value:
     result.contiguous = tensor.contiguous
     result.copy_sizes(tensor)
     result.row = own_row(tensor)
+    if call.name.endswith("retain_grad"):
+        call.ev.state[Gradients].retained = True
     return result
 
 

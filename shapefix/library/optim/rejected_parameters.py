@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from shapefix.domains.gradients import Gradients
+from shapefix.domains.gradients import is_computed
 from shapefix.domains.training import ParametersRejected, RejectedArgument
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
-    FALSE,
     BoundMethod,
     ClassValue,
     Constant,
@@ -26,7 +25,6 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import derives
-from shapefix.tensors.ops import Op
 
 WEIGHTLESS = frozenset(
     f"torch.nn.{name}"
@@ -58,26 +56,6 @@ WEIGHTLESS = frozenset(
 )
 """Layers without parameters for all settings."""
 _PLAIN = (Constant, Integer, Number, Text, FunctionValue, BoundMethod, ClassValue, Reference)
-_COMPUTING = frozenset(
-    {
-        Op.VIEW,
-        Op.RESHAPE,
-        Op.SLICE,
-        Op.SELECT,
-        Op.INDEX,
-        Op.UNSQUEEZE,
-        Op.TRANSPOSE,
-        Op.CLONE,
-        Op.MATMUL,
-        Op.CAT,
-        Op.STACK,
-        Op.ADD,
-        Op.SUB,
-        Op.MUL,
-        Op.DIV,
-    }
-)
-"""Operations with a new tensor as result for all arguments; a conversion or a move may return the tensor."""
 _BASES = frozenset({MODULE, "torch.nn.modules.Module", "torch.nn.modules.module.Module", "builtins.object"})
 
 
@@ -113,7 +91,7 @@ def _reason(ev: Evaluator, given: Value) -> tuple[RejectedArgument, Value] | Non
         for item in items or ():
             if not groups and isinstance(item, ListValue) and type(item.element) is Parameter:
                 return RejectedArgument.GENERATOR, item
-            if isinstance(item, TensorValue) and _is_computed(ev, item):
+            if isinstance(item, TensorValue) and is_computed(ev, item):
                 return RejectedArgument.NOT_A_LEAF, item
     return None
 
@@ -137,23 +115,6 @@ def _derives_from_module(cls: ClassValue) -> bool:
         else:
             return False
     return found and "__iter__" not in cls.fields and "__getitem__" not in cls.fields
-
-
-def _is_computed(ev: Evaluator, tensor: TensorValue) -> bool:
-    """Check for a tensor certainly computed from one with a gradient; a move may return the tensor itself."""
-    if not tensor.certain or not requires_grad(tensor) or not tensor.sources:
-        return False
-    if ev.state[Gradients].leaves.get(tensor, FALSE) is not FALSE:
-        # The code has set `requires_grad`, and perhaps made it a leaf.
-        return False
-    # `x.clone().requires_grad_(True)` of a picture is a leaf: only a source with a gradient makes a graph.
-    if not any(requires_grad(source) for source in tensor.sources):
-        return False
-    source, made = tensor.sources[0], tensor.origin
-    if made is None or made is source.origin:
-        return False
-    is_converted = None not in (tensor.dtype, source.dtype) and tensor.dtype != source.dtype
-    return made.op in _COMPUTING or (made.op in (Op.TO, Op.TO_DTYPE) and is_converted)
 
 
 def _has_no_parameters(ev: Evaluator, module: Value) -> bool:

@@ -30,6 +30,8 @@ from shapefix.tensors.polynomials import Size
 NOTHING: Mapping[str, Value] = {}
 LONGEST_QUEUE = 64
 """Queues of up to this length drop items of lists whose items are known one by one."""
+_LONGEST_TEXT = 100
+"""Texts of up to this length become lists of their letters."""
 LONGEST = 10_000
 """Maximum number of items kept one by one."""
 
@@ -42,6 +44,10 @@ def container(call: Call) -> Value:
         return TupleValue(()) if kind == "tuple" else ListValue(())
     if isinstance(given, Shape):
         return given
+    if isinstance(given, Constant) and isinstance(given.value, str) and len(given.value) <= _LONGEST_TEXT:
+        letters = tuple(map(Constant, given.value))
+        if kind in ("list", "tuple"):
+            return ListValue(letters) if kind == "list" else TupleValue(letters)
     iterable = iterate(call.ev, given, call.place.node)
     items = elements(iterable)
     if kind in ("list", "tuple") and items is not None:
@@ -51,8 +57,19 @@ def container(call: Call) -> Value:
         if len(values) == len(items) and len({type(value) for value in values} | {str, int}) == 2:
             return ListValue(tuple(map(Constant, sorted(values))))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
+    unique = _different(items) if "set" in kind else None
+    if unique is not None:
+        return unique
     length = None if "set" in kind else known.length
     return ListValue(None, each(call.ev, iterable), length, known.axes)
+
+
+def _different(items: tuple[Value, ...] | None) -> ListValue | None:
+    """List of the different ones among constants; None for other items."""
+    values = [item.value for item in items or () if isinstance(item, Constant)]
+    if items is None or len(values) < len(items):
+        return None
+    return ListValue(tuple(map(Constant, dict.fromkeys(values))))
 
 
 @function("collections.deque")

@@ -40,7 +40,8 @@ _MODELS, _CUT = 2, 5
 class _Call:
     """The first training call of a model; operations are those of its outputs.
 
-    used is the number of the first output that the loss depends on.
+    used is the number of the first output that the loss depends on. made holds the memory of the outputs,
+    given that of the inputs.
     """
 
     model: Any
@@ -49,6 +50,8 @@ class _Call:
     operations: tuple[int | None, ...]
     called_at: UserPlace | None
     names: dict[int, str]
+    made: tuple[Any, ...] = ()
+    given: frozenset[int] = frozenset()
     used: int = 0
 
 
@@ -79,7 +82,11 @@ class RowTrials:
             return
         names = {id(each): name for name, each in model.named_modules()}
         made_by = (None if each.grad_fn is None else each.grad_fn._sequence_nr() for each in _tensors(out))
-        self._calls.append(_Call(model, args, kwargs, tuple(made_by), frames.site(caller), names))
+        made = tuple(each.untyped_storage() for each in _tensors(out))
+        given = frozenset(each.untyped_storage().data_ptr() for each in tensors)
+        self._calls.append(
+            _Call(model, args, kwargs, tuple(made_by), frames.site(caller), names, made, given)
+        )
 
     def run(self, missing: list[Any], graphs: LossGraphs) -> None:
         """Make the trials, once; missing are the parameters of the optimizer without a gradient."""
@@ -95,6 +102,8 @@ class RowTrials:
         for call in calls:
             rows = self._rows(call)
             used = [number for number, each in enumerate(call.operations) if each in graphs.operations]
+            if not used and graphs.operations:
+                self._report_detached(call, calls, lacking, graphs)
             if not used or (rows is None and not lacking):
                 continue
             call.used = used[0]
@@ -121,6 +130,41 @@ class RowTrials:
             )
 
         self._session.own_seconds += time.monotonic() - start
+
+    def _report_detached(
+        self, call: _Call, calls: list[_Call], lacking: set[int], graphs: LossGraphs
+    ) -> None:
+        """Report a model without gradients, with its output detached and given to another one."""
+        trained = [each for each in call.model.parameters() if each.requires_grad]
+        memory = {each.data_ptr() for each in call.made}
+        readers = [
+            other
+            for other in calls
+            if other is not call
+            and other.given & memory
+            and any(each in graphs.operations for each in other.operations)
+        ]
+        recorded = any(each is not None for each in call.operations)
+        if not readers or not recorded or id(call.model) in self._frozen:
+            return
+        if not trained or not all(id(each) in lacking for each in trained):
+            return
+        modules = dict(call.model.named_modules())
+        owners = [name for name, each in modules.items() if list(each.parameters(recurse=False))]
+        cut = [name or type(call.model).__name__ for name in owners[:_CUT]]
+        self._session.sink.write(
+            RowTrialLine(
+                kind="row_trial",
+                model=type(call.model).__name__,
+                rows=0,
+                mixed=None,
+                constant=False,
+                cut=cut,
+                cut_at=self._constructions.site_of(modules[owners[0]]),
+                called_at=call.called_at,
+                constructed_at=self._constructions.site_of(call.model),
+            )
+        )
 
     def _rows(self, call: _Call) -> int | None:
         """The samples of a call, if they are sure to be in dimension 0: those of a batch or a loss."""

@@ -168,6 +168,12 @@ _on_operands(
 _on_operands(r"compute_metrics\w*\(\) (missing \d+ required positional|takes \d+ positional)", "SF408")
 _on_operands(r"default_collate: batch must contain tensors", "SF410")
 _on_operands(r"Can't call numpy\(\) on Tensor that requires grad", "SF905")
+_on_operands(r"grad can be implicitly created only for scalar outputs", "SF908")
+_on_operands(r"Expected state_dict to be dict-like", "SF614")
+_on_operands(r"Class values must be (smaller than num_classes|non-negative)", "SF517")
+_on_operands(
+    r"determine the shape of object type '(DataFrame|Series)'|np.ndarray \(got (DataFrame|Series)\)", "SF523"
+)
 
 
 @_on(

@@ -63,7 +63,7 @@ def item(call: Call) -> Value:
 
 
 def _column(call: Call, cell: Value) -> Value:
-    """Return a whole column: since datasets 4, a slice of it is what the format makes of these rows."""
+    """Return a whole column; since datasets 4, a slice of it has the format of the dataset."""
     axis = RaggedDim()
     cells = fresh(cell, axis)
     if isinstance(cells, TensorValue):

@@ -1,0 +1,126 @@
+"""SF909: `.grad` of a tensor without a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.gradient_tests import tests_gradient
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.gradients import NoGradientRead
+from shapefix.interpreter.modules import Place, nodes
+
+_FACTORIES = frozenset(
+    {"rand", "randn", "zeros", "ones", "full", "tensor", "empty", "randn_like", "rand_like"}
+)
+
+
+@rule("SF909", on=NoGradientRead)
+def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    node, module = event.place.node, event.place.module
+    error = _error(event.place)
+    made = event.tensor.origin
+    if error is None or made is None or not isinstance(node, cst.Attribute) or _is_tested(event.place):
+        return
+    if holds(made.place.node, node):
+        # The tensor of an earlier pass of the loop.
+        return
+    name = abbreviate(module.code(node.value))
+    where = rewrites.line_of(made.place, module)
+    code = abbreviate(made.place.code)
+    if event.is_computed:
+        reason = f"`{code}` ({where}) computes it, and torch keeps gradients of leaves only"
+    else:
+        reason = f"it does not require a gradient ({where})"
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{name}.grad` is None: {reason}",
+        error=error,
+        evidence=[
+            *call_trace(event),
+            Evidence(
+                made.place.span, "computed here" if event.is_computed else "without a gradient", Role.CAUSE
+            ),
+            Evidence(event.place.span, f"`{name}.grad` is None", Role.FAILURE),
+        ],
+        fixes=[_fix(event, made.place)],
+    )
+
+
+def _error(place: Place) -> ExpectedError | None:
+    """Return the exception of the expression around `x.grad` if that is None; else None."""
+    path = enclosing(place.module, place.node)
+    around = path[-2] if len(path) > 1 else None
+    if isinstance(around, cst.Attribute):
+        return ExpectedError("AttributeError", f"'NoneType' object has no attribute '{around.attr.value}'")
+    if isinstance(around, cst.BinaryOperation):
+        return ExpectedError("TypeError", "unsupported operand type(s)")
+    return None
+
+
+def _is_tested(place: Place) -> bool:
+    """Whether the code asks for the gradient first, sets it, or awaits an exception."""
+    if tests_gradient(place):
+        return True
+    if any(isinstance(node, (cst.Try, cst.TryStar)) for node in enclosing(place.module, place.node)):
+        return True
+    scope = enclosing_function(place) or place.module.tree
+    for node in nodes(scope):
+        if isinstance(node, (cst.If, cst.IfExp, cst.While)) and _has_gradient(node.test):
+            return True
+        if isinstance(node, cst.BooleanOperation) and _has_gradient(node.left):
+            return True
+        if isinstance(node, cst.AssignTarget) and _is_gradient(node.target):
+            return True
+    return False
+
+
+def _has_gradient(node: cst.CSTNode) -> bool:
+    return any(_is_gradient(each) for each in nodes(node))
+
+
+def _is_gradient(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Attribute) and node.attr.value == "grad"
+
+
+def _fix(event: NoGradientRead, made: Place) -> Fix:
+    """Return the fix to make a leaf of a computed tensor, or to ask for a gradient."""
+    if not event.is_computed:
+        return Fix(Applicability.DISPLAY, "call `.requires_grad_()` of the tensor before it is used", ())
+    edit = _leaf(made)
+    return rewrites.unsafe_or_advice("make the computed tensor a leaf: `.requires_grad_()` at the end", edit)
+
+
+def _leaf(made: Place) -> Edit | None:
+    """Return the edit to request the gradient after the operation."""
+    node, module = made.node, made.module
+    if not isinstance(node, cst.BinaryOperation):
+        return None
+    for side, other in ((node.left, node.right), (node.right, node.left)):
+        call = side
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+            continue
+        asked = [a for a in call.args if a.keyword is not None and a.keyword.value == "requires_grad"]
+        if (
+            call.func.attr.value not in _FACTORIES
+            or not asked
+            or not isinstance(other, (cst.Float, cst.Integer))
+        ):
+            continue
+        start, whole = module.span(node), module.span(asked[0])
+        plain = module.code(node).replace(
+            module.code(call), _without(module.code(call), module.code(asked[0]))
+        )
+        return Edit(start, f"({plain.strip()}).requires_grad_()") if whole else None
+    return None
+
+
+def _without(call: str, argument: str) -> str:
+    return call.replace(f", {argument.rstrip(', ')}", "").replace(argument, "")

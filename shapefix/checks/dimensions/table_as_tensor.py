@@ -1,0 +1,85 @@
+"""SF523: a table of pandas in the place of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.tables import TableMisuse, TableMisused
+
+_FIRST = {
+    TableMisuse.TABLE: "it is made here",
+    TableMisuse.COLUMN: "it is made here",
+    TableMisuse.TEXTS: "the texts come from here",
+    TableMisuse.LABEL: "the rows keep their labels in another order here",
+}
+
+
+@rule("SF523", on=TableMisused)
+def table_as_tensor(event: TableMisused, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    module = event.place.module
+    if any(isinstance(node, (cst.Try, cst.TryStar)) for node in enclosing(module, event.place.node)):
+        return
+    code = abbreviate(event.place.code)
+    source = event.source
+    made = () if source is None else (Evidence(source.span, _FIRST[event.reason], Role.CAUSE),)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{code}`: {_reason(event)}",
+        error=_error(event),
+        evidence=[
+            *call_trace(event),
+            *made,
+            Evidence(event.place.span, _reason(event), Role.FAILURE),
+        ],
+        fixes=[_fix(event)],
+    )
+
+
+def _reason(event: TableMisused) -> str:
+    if event.reason is TableMisuse.TABLE:
+        return "torch cannot read a DataFrame; pass its `.values`"
+    if event.reason is TableMisuse.COLUMN:
+        return "`from_numpy` needs an array, not a Series; pass its `.values`"
+    if event.reason is TableMisuse.TEXTS:
+        return f"column `{event.detail}` holds texts, which are no numbers"
+    where = "" if event.source is None else f" ({rewrites.line_of(event.source, event.place.module)})"
+    return f"rows are looked up by label, but their labels are shuffled{where}; use `.iloc`"
+
+
+def _error(event: TableMisused) -> ExpectedError | None:
+    is_shared = event.function == "torch.from_numpy"
+    if event.reason is TableMisuse.TEXTS:
+        # A column of texts raises in another way since pandas 3.
+        return None
+    if event.reason is TableMisuse.LABEL:
+        return ExpectedError("KeyError", "")
+    if is_shared:
+        kind = "DataFrame" if event.reason is TableMisuse.TABLE else "Series"
+        return ExpectedError("TypeError", f"expected np.ndarray (got {kind})")
+    return ExpectedError("ValueError", "could not determine the shape of object type 'DataFrame'")
+
+
+def _fix(event: TableMisused) -> Fix:
+    node, module = event.place.node, event.place.module
+    if event.reason is TableMisuse.LABEL:
+        subject = node.value if isinstance(node, cst.Subscript) else None
+        if subject is None or event.function.startswith("pandas.<loc>"):
+            return Fix(Applicability.DISPLAY, "call `.reset_index(drop=True)` after the split", ())
+        edit = rewrites.method_called(module, subject, "iloc")
+        return Fix(Applicability.SAFE, "look up the row by its position: `.iloc`", (edit,))
+    if event.reason is TableMisuse.TEXTS:
+        return Fix(Applicability.DISPLAY, "encode the texts as numbers, or leave the column out", ())
+    given = node.args[0].value if isinstance(node, cst.Call) and node.args else None
+    if given is None:
+        return Fix(Applicability.DISPLAY, "pass the array of the table: `.values`", ())
+    edit = rewrites.method_called(module, given, "values")
+    return Fix(Applicability.SAFE, "pass the array of the table: `.values`", (edit,))
