@@ -55,14 +55,14 @@ def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | No
 
 
 @dataclass(frozen=True)
-class Setting:
+class NumberSetting:
     """A place with a number under a name."""
 
     origin: SizeOrigin
     number: int
 
 
-def settings_named(name: str, folder: str, own: str) -> tuple[Setting, ...]:
+def settings_named(name: str, folder: str, own: str) -> tuple[NumberSetting, ...]:
     """Return the places of a name with a number in a file or below a folder; none if there are too many."""
     everywhere = dict.fromkeys((own, *islice(source_files(folder), _MOST_FILES)))
     paths = [path for path in everywhere if _has_both(path, name, "")]
@@ -74,16 +74,16 @@ def settings_named(name: str, folder: str, own: str) -> tuple[Setting, ...]:
     return tuple(dict.fromkeys(found)) if len(found) <= _MOST_SETTINGS else ()
 
 
-def _numbers_in_source(path: str, name: str) -> Iterator[Setting]:
+def _numbers_in_source(path: str, name: str) -> Iterator[NumberSetting]:
     for origin, value in _values_in_source(path, name):
         if isinstance(value, int) and not isinstance(value, bool):
-            yield Setting(origin, value)
+            yield NumberSetting(origin, value)
 
 
-def _numbers_in_settings(path: str, name: str) -> Iterator[Setting]:
+def _numbers_in_settings(path: str, name: str) -> Iterator[NumberSetting]:
     for origin, value in _values_in_settings(path, name):
         if value.isdecimal():
-            yield Setting(origin, int(value[:12]))
+            yield NumberSetting(origin, int(value[:12]))
 
 
 def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from shapefix.diagnosis.failing_runs import FailingRun, SeenValue
-from shapefix.diagnosis.size_origins import Setting, settings_named
+from shapefix.diagnosis.size_origins import NumberSetting, settings_named
 from shapefix.diagnostics import Span
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
@@ -18,7 +18,7 @@ _MOST_NAMES = 5
 _MOST_CHOICES = 400
 _LONGEST_CHAIN = 60
 
-_Choice = Mapping[str, Setting]
+_Choice = Mapping[str, NumberSetting]
 
 
 def symbol_origins(run: FailingRun, message: str) -> Iterator[tuple[Span, str]]:
@@ -71,7 +71,7 @@ def _names(size: Size) -> Iterator[str]:
             yield symbol.name
 
 
-def _best(sizes: Sequence[Size], found: Mapping[str, Sequence[Setting]], stated: set[int]) -> _Choice:
+def _best(sizes: Sequence[Size], found: Mapping[str, Sequence[NumberSetting]], stated: set[int]) -> _Choice:
     """Return the settings with the most numbers of the message, without ambiguous ones."""
     best: list[_Choice] = []
     most = 0

@@ -146,7 +146,7 @@ def type_comments() -> str:
 
 
 @script
-def annotations() -> str:
+def odd_annotations() -> str:
     return (
         "def f(x: '"
         + "((" * 3_000

@@ -6,6 +6,7 @@ The children are in the field `_modules`, as in torch: a list, or for the dictio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
@@ -150,6 +151,13 @@ STEPS_A_LAYER = 10
 """How many steps of the interpreter take as long as the call of a layer."""
 
 
+@dataclass
+class _Running:
+    """Containers with calls in progress, outermost first."""
+
+    modules: list[Value | None] = field(default_factory=list)
+
+
 @method(SEQUENTIAL, "forward")
 def forward(call: Call) -> Value:
     """Run one module after another."""
@@ -161,14 +169,21 @@ def forward(call: Call) -> Value:
     value = call.value(0, "input") or Unknown()
     children = _children(call.receiver)
     if children.items is not None:
-        ev = call.ev
-        for child in children.items:
-            # One module may be the child of several others, on every level.
-            ev.steps += STEPS_A_LAYER
-            if ev.steps > ev.allowance:
-                ev.reach_limit(call.place.node)
-                return Unknown()
-            value = call_value(call.ev, child, Arguments([value]), call.place.node)
+        ev, running = call.ev, call.ev.state[_Running].modules
+        if any(each is call.receiver for each in running):
+            # A module that holds itself: RecursionError.
+            return Unknown()
+        running.append(call.receiver)
+        try:
+            for child in children.items:
+                # One module may be the child of several others, on every level.
+                ev.steps += STEPS_A_LAYER
+                if ev.steps > ev.allowance:
+                    ev.reach_limit(call.place.node)
+                    return Unknown()
+                value = call_value(call.ev, child, Arguments([value]), call.place.node)
+        finally:
+            running.pop()
         return value
     if children.element is None:
         return Unknown()
