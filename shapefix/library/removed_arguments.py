@@ -68,14 +68,13 @@ def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> boo
     Without requirements, the newest version is used.
     """
     oldest = ev.oldest_versions.get(package) or ev.versions.get(package)
-    if oldest is not None:
-        return _release(oldest) >= _release(version)
-    refused = [
-        first
+    if oldest is not None and _release(oldest) < _release(version):
+        return False
+    return not any(
+        _release(version) >= _release(first) and _imports(ev, other)
         for (library, other), first in _NEEDS_OLDER.items()
-        if library == package and _imports(ev, other)
-    ]
-    return not any(_release(version) >= _release(first) for first in refused)
+        if library == package
+    )
 
 
 def _release(version: str) -> tuple[int, ...]:
