@@ -47,8 +47,10 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
         return
     if order is not None and _is_squeezed(event, want):
         return
-    if event.call in context.cut_views or any(
-        _is_intended(step, event, context) for step in lineage(event.tensor)
+    if (
+        _is_cut_again(event)
+        or event.call in context.cut_views
+        or any(_is_intended(step, event, context) for step in lineage(event.tensor))
     ):
         return
     subject, call = viewed_code(event), abbreviate(event.place.code)
@@ -71,6 +73,15 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
         ],
         fixes=_permute_instead(event, instead),
     )
+
+
+def _is_cut_again(event: Viewed) -> bool:
+    """Whether a view is viewed again with a -1: rows cut into pieces, of a computed number.
+
+    That the number equals an earlier size may be chance: `x.view(batch, -1, 88).view(-1, 32, 88)`.
+    """
+    step = event.tensor.origin
+    return step is not None and step.op in (Op.VIEW, Op.RESHAPE) and event.stated < len(event.target)
 
 
 def _is_uniform(tensor: TensorValue) -> bool:
