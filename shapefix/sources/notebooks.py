@@ -113,7 +113,10 @@ _HARMLESS = (
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
 _LINE_MAGIC = re.compile(r"(\s*)%(\w+)((?:\s+-\w+(?:\s+\d+)?)*\s*)(.*)", re.DOTALL)
 _RUN_FILE = re.compile(r"[\"']?([\w./-]+\.py)[\"']?")
-_SHELL = re.compile(r"\s*(?:!|(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show)\b)")
+_SHELL = re.compile(
+    r"\s*(?:!|(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show)\b"
+    r"|(?:cd|ls|mkdir|rmdir|cp|mv|rm)\s+[\w./~\"'$-](?!.*[=(]))"
+)
 _ASSIGNED = re.compile(r"(\s*[^=!%'\"#()]+=\s*)[!%](?=[\w/.])")
 _TIMED = re.compile(r"([^=!%'\"#()]+=\s*)%time(?=\s+\w)")
 _HELP = re.compile(r"\s*(?:\?{1,2}\s*[\w.*%]+|[\w.*%]+\?{1,2})\s*(?:#.*)?\Z")

@@ -60,7 +60,7 @@ WITHOUT = """
 (np.random.rand(500) > 0.5).astype(np.uint8) * 300
 np.random.randint(0, 300, size=500)[np.random.rand(500) > 2]
 np.random.randint(0, 300, size=500) % 7
-(torch.randint(0, 256, (500,)) == 255).float().long()
+(torch.randint(0, 256, (5000,)) == 255).float().long()
 torch.randint(0, 9, (500,))[torch.randint(0, 9, (500,)) < -4]
 torch.arange(500)[:10]
 [i % 7 for i in range(3)]

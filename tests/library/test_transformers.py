@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -330,3 +332,44 @@ def test_whole_numbers_in_the_first_place_are_token_ids() -> None:
     )
     assert layouts(f"{made_here}reveal(model(torch.zeros(2, 3, 8, 8))[0])") == ["?"]
     assert layouts(f"{made_here}reveal(model(torch.zeros(2, 5))[0])") == ["?"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "codes"),
+    [
+        (", torch_dtype=torch.bfloat16", "torch.bfloat16", []),
+        (", dtype=torch.bfloat16", "torch.float32", ["SF512"]),
+        ("", "torch.bfloat16", []),
+    ],
+)
+def test_loaded_weights_have_the_asked_dtype(
+    asked: str, given: str, codes: list[str], tmp_path: Path, check: Check
+) -> None:
+    code = f"""
+    import torch
+    from torch import nn
+    from transformers import PretrainedConfig, PreTrainedModel
+
+    class Net(PreTrainedModel):
+        config_class = PretrainedConfig
+
+        def __init__(self, config):
+            super().__init__(config)
+            self.conv = nn.Conv2d(3, 4, 3)
+            self.post_init()
+
+        def forward(self, x):
+            return self.conv(x)
+
+    Net(PretrainedConfig()).to(torch.bfloat16).save_pretrained(folder)
+    net = Net.from_pretrained(folder{asked})
+    net(torch.randn(1, 3, 8, 8, dtype={given}))
+    """
+    code = textwrap.dedent(code)
+    try:
+        exec(code, {"folder": tmp_path})
+    except RuntimeError:
+        assert codes
+    else:
+        assert not codes
+    assert [each.code for each in check(code)] == codes

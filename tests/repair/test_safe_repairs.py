@@ -34,6 +34,7 @@ ALWAYS_RAISED = {
     "SF520": "the loss raises a RuntimeError for the dtype or the number of the weights",
     "SF523": "the conversion raises, or the loader's first epoch raises a KeyError",
     "SF607": "the optimizer raises a ValueError or a TypeError",
+    "SF614": "a path in place of the state raises a TypeError",
     "SF902": "the write raises a RuntimeError",
     "SF905": "the conversion raises a RuntimeError",
     "SF907": "the call of the object raises a RuntimeError",

@@ -69,6 +69,8 @@ def test_what_changes_nothing_is_passed_over(source: str, text: str) -> None:
         ("!pip install -q a\nimport a\n", "pass\nimport a\n", [SkippedLines(1, "!pip install -q a")]),
         ("!pip install a \\\n   b\nx = 1\n", "pass\n\nx = 1\n", [SkippedLines(1, "!pip install a \\")]),
         ("pip install torch", "pass", [SkippedLines(1, "pip install torch")]),
+        ("cd /content/drive", "pass", [SkippedLines(1, "cd /content/drive")]),
+        ("ls = [1]\nls\nrm (x)", "ls = [1]\nls\nrm (x)", []),
         ("x = 1\n%run prepare.py", 'x = 1\nexec(open("prepare.py").read())', []),
         ("%run prepare.py --all", "pass", [SkippedLines(1, "%run prepare.py --all")]),
         ("files = !ls data\nprint(files)", "files = []\nprint(files)", [SkippedLines(1, "files = !ls data")]),
@@ -105,7 +107,7 @@ def test_cells_are_numbered_among_all_cells_and_only_python_is_taken() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "is empty, not a notebook"),
+        (b" ", "is empty, not a notebook"),
         (b"print(1)", "is not a notebook: it is not JSON"),
         (b"[" * 100_000, "is not a notebook: it is not JSON"),
         (b"[]", "is not a notebook: it has no cells"),

@@ -132,14 +132,14 @@ def cast(call: Call) -> Value:
     name = call.name.rpartition(".")[2]
     receiver = call.receiver or Unknown()
     dtype = _CASTS.get(name) or dtype_of(call.value(0, "dst_type"))
-    _convert(call, receiver, dtype, whole=name == "type")
+    convert_weights(call, receiver, dtype, whole=name == "type")
     if dtype is None:
         # `torch.cuda.HalfTensor` names a device, too.
         parameter_devices.send(call, list(modules_in(receiver)), None)
     return receiver
 
 
-def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False) -> None:
+def convert_weights(call: Call, receiver: Value, dtype: str | None, whole: bool = False) -> None:
     """Record that all weights of a module have this dtype from now on; None for an unknown one.
 
     Its floating buffers and bare parameters are converted, too, and all others if whole is True.
@@ -211,7 +211,7 @@ def to(call: Call) -> Value:
         parameter_devices.send(call, list(modules_in(receiver)), destination(call))
     dtypes_named = [dtype for dtype in map(dtype_of, given) if dtype is not None]
     if dtypes_named or call.arguments.open or not all(is_no_dtype(value) for value in given):
-        _convert(call, receiver, dtypes_named[0] if dtypes_named else None)
+        convert_weights(call, receiver, dtypes_named[0] if dtypes_named else None)
     return receiver
 
 

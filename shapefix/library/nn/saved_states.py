@@ -39,7 +39,7 @@ from shapefix.library.removed_arguments import is_at_least
 from shapefix.tensors.polynomials import Size
 
 COMPILED = "_orig_mod"
-CHECKPOINT = "torch.<checkpoint>"
+CHECKPOINT = "checkpoint"
 """Kind of the dictionary read from a file of this program."""
 WRAPPED = "module"
 declare(CHECKPOINT, "builtins.dict")

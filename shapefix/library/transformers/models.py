@@ -41,14 +41,15 @@ from shapefix.interpreter.values import (
     facts_of,
 )
 from shapefix.library.nn.layers import fields_of
-from shapefix.library.nn.module import MODULE
+from shapefix.library.nn.module import MODULE, convert_weights
 from shapefix.library.nn.parameter_devices import device_of_model, model_where, note_model_place
 from shapefix.library.nn.training import Trained, is_trained, made_here
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, function, method
+from shapefix.library.removed_arguments import is_at_least
 from shapefix.library.signatures import arguments_under
-from shapefix.library.tensors import as_result
+from shapefix.library.tensors import as_result, default_dtype, dtype_of
 from shapefix.library.transformers.added_tokens import Resized
 from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
 from shapefix.library.transformers.class_labels import compare_classes
@@ -216,7 +217,19 @@ def project_model(call: Call) -> Value:
     made = instantiate(call.ev, call.receiver, Arguments([config]), call.place.node)
     if stored:
         switch(call.ev, made, FALSE)
+        convert_weights(call, made, _stored_dtype(call))
     return made
+
+
+def _stored_dtype(call: Call) -> str | None:
+    """Return the dtype of loaded weights: the asked one, and since transformers 5.0 that of the file."""
+    given = [
+        call.arguments.keywords[name] for name in ("dtype", "torch_dtype") if name in call.arguments.keywords
+    ]
+    if given:
+        return dtype_of(given[0])
+    is_default = not call.arguments.open and not is_at_least(call.ev, "5.0")
+    return default_dtype(call) if is_default else None
 
 
 @method(BASE, "__init__")
