@@ -565,7 +565,7 @@ _REQUIRES = re.compile(
 )
 """Starts of the names of files made for requirements."""
 _MAY_REQUIRE = re.compile(
-    rf"^(?:{_REQUIRES.pattern}|install|Dockerfile|readme|runtime\.txt)|\.ya?ml$", re.IGNORECASE
+    rf"^(?:{_REQUIRES.pattern}|install|Dockerfile|readme|runtime\.txt)|\.ya?ml$|\.sh$", re.IGNORECASE
 )
 
 
@@ -590,8 +590,7 @@ _READERS: tuple[tuple[str, _Reader], ...] = (
     ("requirement.txt", _lines),
     ("runtime.txt", _python_version),
     ("Dockerfile*", _installs),
-    ("install*.sh", _installs),
-    ("setup*.sh", _installs),
+    ("*.sh", _installs),
     ("[Rr][Ee][Aa][Dd][Mm][Ee]*", _installs),
 )
 """Which files are read how; where several pin a version, the first of them decides."""

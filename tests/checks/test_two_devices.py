@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from contextlib import nullcontext
 
 import pytest
@@ -195,3 +196,17 @@ def test_a_weight_without_dimensions_goes_with_a_gpu(check: Check, sizes: str, f
         weight = torch.empty(() if sizes == "3 / 2" else (1,))
         with pytest.raises(RuntimeError, match="device") if found else nullcontext():
             torch.nn.BCEWithLogitsLoss(pos_weight=weight)(scores, scores)
+
+
+@pytest.mark.parametrize(("name", "found"), [("os.environ['DEVICE']", 0), ("sys.argv[1]", 1)])
+def test_a_variable_of_the_environment_may_be_the_cpu(check: Check, name: str, found: int) -> None:
+    code = f"""
+    import os, sys
+    import torch
+    from torch import nn
+
+    os.environ["DEVICE"] = "cpu"
+    net = nn.Embedding(4, 2)
+    net(torch.zeros(3, 1, dtype=torch.long, device=torch.device({name})))
+    """
+    assert len(check(textwrap.dedent(code), {"SF602"})) == found

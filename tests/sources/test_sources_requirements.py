@@ -359,6 +359,7 @@ ELSEWHERE = {
     ),
     "docker/Dockerfile": ("FROM docker.io/python:3.8\n", "transformers 4.46"),
     "README.md": ("```\n$ pip install trl==0.9.4\n```", "trl 0.9.4"),
+    "environment.sh": ("set -e\npip install pytorch-lightning==1.6", "lightning 1.6"),
     "install.sh": ("conda install -y pytorch=1.9 cudatoolkit", "torch 1.9"),
     "runtime.txt": ("python-3.7.4\n", "transformers 4.30"),
     "pyproject.toml": ("[project]\nname = 'p'\nrequires-python = '>=3.7,<3.9'", "datasets 3.1"),

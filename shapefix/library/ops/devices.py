@@ -26,6 +26,7 @@ from shapefix.interpreter.calls import Call, after_call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand
+from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.registry import function, tensor_method
@@ -138,8 +139,19 @@ _ANY_DEVICE = frozenset({"CTCLoss", "ctc_loss"})
 
 @function("torch.device")
 def device(call: Call) -> Value:
+    if _is_of_environment(call):
+        return Unknown()
     named = device_of(call.value(0, "type") or call.value(0, "device"))
     return DeviceValue(named if named is not None and named.kind is not DeviceKind.SHARED else chosen())
+
+
+def _is_of_environment(call: Call) -> bool:
+    """Whether the name is read from a variable of the environment: the program may set it to the CPU."""
+    node = call.place.node
+    given = node.args[0].value if isinstance(node, cst.Call) and node.args else None
+    while isinstance(given, (cst.Subscript, cst.Call)):
+        given = given.value if isinstance(given, cst.Subscript) else given.func
+    return given is not None and dotted_name(given) in ("os.environ", "os.environ.get", "os.getenv")
 
 
 @tensor_method("@device")
