@@ -323,3 +323,14 @@ def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def _parents(root: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
     return {child: node for node in nodes(root) for child in children(node)}
+
+
+def imported_packages(tree: cst.Module) -> frozenset[str]:
+    """The packages imported anywhere in a file."""
+    found = []
+    for node in nodes(tree):
+        if isinstance(node, cst.Import):
+            found += [dotted_name(each.name) for each in node.names]
+        elif isinstance(node, cst.ImportFrom) and node.module is not None and not node.relative:
+            found.append(dotted_name(node.module))
+    return frozenset(name.partition(".")[0] for name in found)

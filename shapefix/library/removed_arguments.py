@@ -16,7 +16,7 @@ import libcst as cst
 from shapefix.domains.versions import RemovedArgument
 from shapefix.interpreter.calls import Arguments, call_outside
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import dotted_name, nodes
+from shapefix.interpreter.modules import imported_packages
 
 TRANSFORMERS = "transformers"
 _PREFIXES = {
@@ -112,18 +112,7 @@ def _is_patched(ev: Evaluator, package: str) -> bool:
 
 def _imports(ev: Evaluator, package: str) -> bool:
     """Whether a file on the way to a call imports a package anywhere."""
-    return any(package in each.once(each.tree, _imported) for each in {frame.module for frame in ev.frames})
-
-
-def _imported(tree: cst.Module) -> frozenset[str]:
-    """The packages imported anywhere in a file."""
-    found = []
-    for node in nodes(tree):
-        if isinstance(node, cst.Import):
-            found += [dotted_name(each.name) for each in node.names]
-        elif isinstance(node, cst.ImportFrom) and node.module is not None and not node.relative:
-            found.append(dotted_name(node.module))
-    return frozenset(name.partition(".")[0] for name in found)
+    return any(package in each.once(each.tree, imported_packages) for each in {frame.module for frame in ev.frames})
 
 
 def _note(

@@ -47,6 +47,27 @@ def test_exact_types(value: str) -> None:
         assert all(known)
 
 
+def test_an_object_has_the_methods_of_its_class() -> None:
+    source = """
+        class Base(nn.Module):
+            def step(self):
+                pass
+
+        class Net(Base):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(2, 3)
+
+        for name in ("step", "fc"):
+            reveal(hasattr(Net(), name))
+        reveal(hasattr(Net(), "other"))
+        """
+    *known, unknown = revealed(source)
+    found = [each.value for each in known if isinstance(each, Constant)]
+    assert found == executed(source)[:2] == [True, True]
+    assert not isinstance(unknown, Constant)
+
+
 def test_branches_for_lists_are_not_taken_with_tensors() -> None:
     source = """
         def first(h):

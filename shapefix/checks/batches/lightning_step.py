@@ -36,7 +36,8 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
     name = event.method.name.value
     if event.fault is StepFault.HOOK:
         error = ExpectedError("NotImplementedError", f"Support for `{name}` has been removed in v2.0.0")
-        return f"Lightning 2.0 has no hook `{name}`; use `{HOOKS[name]}`", error
+        outputs = ", which gets no outputs" if len(event.method.params.params) > 1 else ""
+        return f"Lightning 2.0 has no hook `{name}`; use `{HOOKS[name]}`{outputs}", error
     if event.fault is StepFault.INDEX:
         return (
             f"`{name}` has a parameter `optimizer_idx`, which Lightning 2.0 rejects",

@@ -14,6 +14,7 @@ from shapefix.checks.support.rewrites import dropped, replaced
 from shapefix.checks.support.version_guards import is_guarded
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import RemovedArgument
+from shapefix.interpreter.modules import imported_packages
 
 _LIBRARIES = {"lightning": "Lightning"}
 """Names of libraries, where they differ from their packages."""
@@ -39,6 +40,14 @@ def removed_argument(event: RemovedArgument, context: CheckContext, rule: Rule) 
     )
 
 
+def _project(event: RemovedArgument) -> str:
+    """Return the name of the library in requirements: Lightning has two."""
+    module = event.place.module
+    if event.package == "lightning" and "pytorch_lightning" in module.once(module.tree, imported_packages):
+        return "pytorch-lightning"
+    return event.package
+
+
 def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
     call, given, module = event.place.node, event.given, event.place.module
     if renamed is not None:
@@ -56,7 +65,7 @@ def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
     instead = replacement((event.package, event.function), event.keyword, given.value, code)
     if instead is None:
         if event.keyword not in REPLACED.get((event.package, event.function), {}):
-            older = f"{event.package}<{event.version}"
+            older = f"{_project(event)}<{event.version}"
             yield Fix(Applicability.DISPLAY, f"remove it, or require `{older}`", ())
         return
     names = {part.partition("=")[0].strip() for part in instead.split(", ")}

@@ -51,7 +51,7 @@ REPLACED: Mapping[tuple[str, str], Mapping[str, str]] = {
         "tpu_cores": "`accelerator` and `devices`",
         "num_processes": "`devices`",
         "distributed_backend": "`strategy`",
-        "checkpoint_callback": "`enable_checkpointing`",
+        "checkpoint_callback": "`enable_checkpointing`, or `callbacks` for a ModelCheckpoint",
         "progress_bar_refresh_rate": "`enable_progress_bar` and the callback `TQDMProgressBar`",
         "weights_summary": "`enable_model_summary`",
         "terminate_on_nan": "`detect_anomaly`",

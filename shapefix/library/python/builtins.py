@@ -7,7 +7,7 @@ import libcst as cst
 from shapefix.domains.devices import is_module
 from shapefix.interpreter.attributes import MOVES, attribute
 from shapefix.interpreter.calls import Arguments, Call, call_value
-from shapefix.interpreter.classes import is_closed, lineage
+from shapefix.interpreter.classes import is_closed, lineage, member
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, NumberRange, TupleValue, elements
 from shapefix.interpreter.dictionaries import is_complete
 from shapefix.interpreter.events import Revealed
@@ -262,6 +262,9 @@ def has_attribute(call: Call) -> Value:
     owner, name = call.value(0), call.value(1)
     if isinstance(owner, InstanceValue) and isinstance(name, Constant) and name.value in owner.fields:
         return Unknown() if call.ev.journal.is_maybe_unbound(owner.fields, name.value) else TRUE
+    if isinstance(owner, InstanceValue) and isinstance(name, Constant) and isinstance(name.value, str):
+        if isinstance(member(owner.cls, name.value), FunctionValue):
+            return TRUE
     if isinstance(name, Constant) and name.value in MOVES:
         if isinstance(owner, TensorValue) and owner.certain:
             return TRUE
