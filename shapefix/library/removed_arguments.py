@@ -112,7 +112,8 @@ def _is_patched(ev: Evaluator, package: str) -> bool:
 
 def _imports(ev: Evaluator, package: str) -> bool:
     """Whether a file on the way to a call imports a package anywhere."""
-    return any(package in each.once(each.tree, imported_packages) for each in {frame.module for frame in ev.frames})
+    modules = {frame.module for frame in ev.frames}
+    return any(package in each.once(each.tree, imported_packages) for each in modules)
 
 
 def _note(

@@ -446,6 +446,26 @@ def _installs(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrar
                 yield from ((library, bounds) for bounds in _of_conda(requirement, library))
 
 
+_OR_LATER = r"\+|\s*(?:\)|,)?\s*(?:or|and)\s+(?:later|newer|above|higher|up)"
+
+
+@cache
+def _tested_with(package: RequiredLibrary) -> re.Pattern[str]:
+    """Return the pattern of a library with a version in prose: `PyTorch Lightning 1.5`, `torch >= 1.8`."""
+    name = package.pattern().replace("[-_.]", "[-_. ]")
+    return re.compile(
+        rf"(?<![\w/.-]){name}[`*|:\s]*(>=|==?|~=|v)?\s*(\d+\.\d+)(?:\.\d+)*({_OR_LATER})?", re.IGNORECASE
+    )
+
+
+def _manual(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
+    """README: its commands, and the versions named by the authors."""
+    yield from _installs(text, libraries)
+    for library in libraries:
+        for relation, version, later in islice(_tested_with(library).findall(text), _MOST):
+            yield library, f">={version}" if relation == ">=" or later else f"=={version}.*"
+
+
 def _python_version(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
     """`runtime.txt` of Heroku and Binder."""
     found = re.match(r"\s*python-(\d+\.\d+)", text)
@@ -591,6 +611,6 @@ _READERS: tuple[tuple[str, _Reader], ...] = (
     ("runtime.txt", _python_version),
     ("Dockerfile*", _installs),
     ("*.sh", _installs),
-    ("[Rr][Ee][Aa][Dd][Mm][Ee]*", _installs),
+    ("[Rr][Ee][Aa][Dd][Mm][Ee]*", _manual),
 )
 """Which files are read how; where several pin a version, the first of them decides."""
