@@ -222,7 +222,7 @@ def project_model(call: Call) -> Value:
 
 
 def _stored_dtype(call: Call) -> str | None:
-    """Return the dtype of loaded weights: the asked one, and since transformers 5.0 that of the file."""
+    """Return the dtype of loaded weights: the requested one, and since transformers 5.0 that of the file."""
     given = [
         call.arguments.keywords[name] for name in ("dtype", "torch_dtype") if name in call.arguments.keywords
     ]
