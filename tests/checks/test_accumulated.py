@@ -229,3 +229,19 @@ def test_nobody_can_go_back_through_the_sum() -> None:
     loss.backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         (0.0 + loss).backward()
+
+
+@pytest.mark.parametrize(("annotation", "fixes"), [("", 1), (" -> dict[str, torch.Tensor]", 0)])
+def test_a_dictionary_is_not_detached(annotation: str, fixes: int, check: Check) -> None:
+    code = f"""
+    import lightning as pl
+    import torch
+
+    class Net(pl.LightningModule):
+        def training_step(self, batch, index){annotation}:
+            output = self.shared(batch)
+            self.outputs.append(output)
+            return output
+    """
+    (found,) = check(textwrap.dedent(code), {"SF701"})
+    assert sum(bool(fix.edits) for fix in found.fixes) == fixes

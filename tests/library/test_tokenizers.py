@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from typing import Any
 
 import pytest
+from checking import Check
 from differential import revealed
 from tiny_tokenizer import SENTENCES, bert
 
@@ -230,3 +232,18 @@ def test_public_checkpoints(name: str, pads: bool) -> None:
 @pytest.mark.parametrize("name", ["./gpt2", "me/gpt2-finetuned", "gpt2-german", "EleutherAI/pythia-70m", ""])
 def test_other_names_tell_nothing(name: str) -> None:
     assert of_checkpoint(name) is None
+
+
+@pytest.mark.parametrize(("words", "found"), [(", is_split_into_words=True", 0), ("", 1)])
+def test_unknown_words_in_a_list_may_be_one_text(words: str, found: int, check: Check) -> None:
+    code = f"""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+
+    def tags(text):
+        return [word.pos_ for word in parse(text)]
+
+    ids = tokenizer(tags("a b"), return_tensors="pt"{words}).input_ids
+    """
+    assert len(check(textwrap.dedent(code), {"SF304"})) == found

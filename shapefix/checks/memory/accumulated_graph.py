@@ -75,11 +75,13 @@ def _collected(event: LightningStepFound, rule: Rule) -> Diagnostic:
     call, module = event.place.node, event.place.module
     given = call.args[0] if isinstance(call, cst.Call) else None
     code = module.code(given.value) if given is not None else ""
-    detached = Edit(module.span(given.value), f"{code}.detach()") if given is not None else None
+    returns = event.method.returns
+    is_dictionary = returns is not None and "dict" in module.code(returns.annotation).lower()
+    detached = Edit(module.span(given.value), f"{code}.detach()") if given and not is_dictionary else None
+    advice = "detach its tensors" if is_dictionary else f"use `{code}.detach()`"
     return rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` keeps every step's autograd graph in memory; "
-        f"use `{code}.detach()`",
+        f"`{abbreviate(event.place.code)}` keeps every step's autograd graph in memory; {advice}",
         evidence=[
             Evidence(module.span(event.method.name), "Lightning computes the gradients of the returned loss"),
             Evidence(event.place.span, f"the list still references the graph of `{code}` after the step"),

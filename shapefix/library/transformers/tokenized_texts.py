@@ -52,10 +52,13 @@ class TokenizedTexts:
 NOT_KNOWN = TokenizedTexts(None, Varies.UNKNOWN)
 
 
-def texts(value: Value, in_words: bool | None, several: bool | None = None) -> TokenizedTexts:
+def texts(
+    value: Value, in_words: bool | None, several: bool | None = None, *, in_batch: bool = False
+) -> TokenizedTexts:
     """Texts in value for a tokenizer; in_words means that a list of words is one text.
 
-    several is the default of the method, for a value that does not decide it.
+    several is the default of the method, for a value that does not decide it. in_batch is whether the code
+    runs on a batch of rows, so that a list of unknown items is a column.
     """
     if is_text(value):
         return TokenizedTexts(False, Varies.NEVER if isinstance(value, Constant) else Varies.CALLS)
@@ -66,7 +69,7 @@ def texts(value: Value, in_words: bool | None, several: bool | None = None) -> T
         first = items[0] if items else value.element if isinstance(value, ListValue) else None
         if first is not None and is_text(first):
             return TokenizedTexts(False, Varies.NEVER if _all_stated(items) else Varies.CALLS)
-        is_column = isinstance(first, Unknown) and isinstance(value, ListValue) and bool(value.axes)
+        is_column = in_batch and isinstance(first, Unknown) and isinstance(value, ListValue) and value.axes
         if is_column or isinstance(first, (ListValue, TupleValue)):
             # The rows of a column of words are lists themselves.
             return _list(value)

@@ -64,10 +64,12 @@ def tokenize_texts(call: Call) -> Value:
     mapping = call.ev.state[Batches].mapping
     # A column passed by `map` row by row is one text, or the list of its words.
     one = False if mapping is not None and mapping[1] is False else None
-    targets = with_pairs(texts(given.value("text_target"), words, one), given.value("text_pair_target"))
+    in_batch = mapping is not None and mapping[1] is not False
+    target = texts(given.value("text_target"), words, one, in_batch=in_batch)
+    targets = with_pairs(target, given.value("text_pair_target"))
     if given.is_none("text"):
         return _encoding(call, given, targets)
-    sources = texts(given.value("text"), words, one)
+    sources = texts(given.value("text"), words, one, in_batch=in_batch)
     encoding = _encoding(call, given, with_pairs(sources, given.value("text_pair")))
     if given.is_none("text_target") is None:
         encoding.closed = False
@@ -87,7 +89,9 @@ def encode_one(call: Call) -> Value:
 def encode_several(call: Call) -> Value:
     given = BoundArguments(bound(_BATCH_ENCODE_PLUS, call.arguments))
     words = given.flag("is_split_into_words")
-    return _encoding(call, given, texts(given.value("batch_text_or_text_pairs"), words, several=True))
+    return _encoding(
+        call, given, texts(given.value("batch_text_or_text_pairs"), words, several=True, in_batch=True)
+    )
 
 
 @method(TOKENIZER, "encode")
