@@ -20,7 +20,7 @@ def _listed(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 def _version(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
-    from shapefix.sources.requirements import is_version
+    from shapefix.sources.versions import is_version
 
     if not is_version(value):
         raise click.BadParameter(f"{value!r} is not a version, for example 4.57 or 5", ctx, option)

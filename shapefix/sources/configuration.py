@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from shapefix.diagnostics import Failure
 from shapefix.sources.bounded_toml import InvalidToml, parse_toml
 from shapefix.sources.globs import MOST_PATTERNS, Globs, TooManyChoices
-from shapefix.sources.requirements import is_version
 from shapefix.sources.text import Unreadable, read_settings
+from shapefix.sources.versions import is_version
 
 DEFAULT_EXCLUDE = (
     ".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",

@@ -9,13 +9,15 @@ import time
 import tracemalloc
 from importlib import metadata
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from shapefix.sources.requirements import Requirements, is_version, transformers_version, version_needs
+from shapefix.sources.requirements import Requirements, transformers_version, version_needs
+from shapefix.sources.versions import is_version
 
 ROOT = Path(__file__).parents[2]
 UV_LOCK = """\
@@ -402,3 +404,16 @@ def test_each_library_has_its_own_nearest_folder(tmp_path: Path) -> None:
         "torch": "2.7.0",
         "trl": "0.6",
     }
+
+
+def test_the_versions_of_a_folder_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from shapefix.sources import requirements
+
+    fitting = Mock(wraps=requirements.newest_fitting)
+    monkeypatch.setattr(requirements, "newest_fitting", fitting)
+    (tmp_path / "requirements.txt").write_text("torch==1.12.1")
+    found, root = Requirements(), str(tmp_path)
+    for number in range(20):
+        assert found.oldest_versions(str(tmp_path / f"f{number}.py"), root)["lightning"] == "2.1"
+        assert found.transformers_version(str(tmp_path / f"f{number}.py"), root) is None
+    assert fitting.call_count == 1
