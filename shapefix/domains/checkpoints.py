@@ -60,6 +60,15 @@ class Saved:
     place: Place
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedState:
+    """A state in a file of this program: the calls of its save and load, and the conditions of the load."""
+
+    saved: Place
+    loaded: Place
+    tests: frozenset[cst.CSTNode]
+
+
 @dataclass(eq=False, slots=True)
 class Checkpoints:
     """Files written by this run, by their names; None for one with several contents."""
@@ -67,8 +76,8 @@ class Checkpoints:
     files: dict[object, Saved | None] = field(default_factory=dict)
     loaded: dict[cst.CSTNode, Saved] = field(default_factory=dict)
     """Contents of the file that a call of `torch.load` reads."""
-    contents: dict[StateDict, tuple[Place, Place, frozenset[cst.CSTNode]]] = field(default_factory=dict)
-    """States read from a file of this program: the calls that wrote and read it, and the tests around."""
+    contents: dict[StateDict, LoadedState] = field(default_factory=dict)
+    """States read from a file of this program."""
     compiled: set[cst.CSTNode] = field(default_factory=set)
     """Calls of `torch.compile` for modules."""
     is_trusting: bool = False

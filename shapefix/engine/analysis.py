@@ -17,7 +17,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.shared_operands import with_shared_operands
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span, Unchecked
 from shapefix.engine.demos import demo_mismatches, training_script
-from shapefix.engine.frame_memory import with_room_for_frames
+from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
 from shapefix.engine.unchecked import stopped_in, unchecked_places
@@ -91,7 +91,7 @@ class FileAnalyzer:
         watchdog = Watchdog()
         try:
             with deep_recursion():
-                return with_room_for_frames(self._analyze, path, source, files, watchdog)
+                return with_memory_for_frames(self._analyze, path, source, files, watchdog)
         except (cst.ParserSyntaxError, RecursionError) as error:
             return AnalysisResult(failures=(parse_failure(source, error),), probes=files.probes)
         except (OutOfBudget, Exception) as error:

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-ROOM = 4 << 20
+FRAME_BYTES = 4 << 20
 """Bytes for the frames of all nested calls; ten thousand of them take less."""
 _BYTES_OF_A_SLOT = 8
 
@@ -24,11 +24,11 @@ def _call(
 # loop just below such a border then gets and returns one for each of its calls: the system has worked for
 # 17 s for 4 s of a program. A frame with a large stack gets a block of twice its size; others get the rest.
 _in_large_frame = FunctionType(
-    _call.__code__.replace(co_stacksize=ROOM // _BYTES_OF_A_SLOT), globals(), "_in_large_frame"
+    _call.__code__.replace(co_stacksize=FRAME_BYTES // _BYTES_OF_A_SLOT), globals(), "_in_large_frame"
 )
 
 
-def with_room_for_frames(
+def with_memory_for_frames(
     function: Callable[Parameters, Result], *arguments: Parameters.args, **keywords: Parameters.kwargs
 ) -> Result:
     """Call a function with memory for its nested calls; the system provides the touched part."""

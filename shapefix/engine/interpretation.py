@@ -101,6 +101,12 @@ class ProjectModules:
         """Return the project's files for one run, limited to this many bytes."""
         return ProjectFiles(self._project, self._cache, reading)
 
+    def files_with(self, module: Module, reading: int = READING) -> ProjectFiles:
+        """Return the project's files for one run, one of them parsed already."""
+        files = self.files(reading)
+        files.add(module)
+        return files
+
     def _parse(self, source: SourceText) -> Module:
         return parsed(source.path, self._project.module_name(source.path), source.text)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import tokenize
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapefix.guards.formatting import CodeStyle
-from shapefix.guards.lines import MARKER, rows_of
+from shapefix.guards.lines import MARKER, rows_of, tokens_of
 from shapefix.guards.needs import Need
 from shapefix.repair.edits import newline_of
 
@@ -130,7 +129,7 @@ def with_annotations(
     written: dict[int, tuple[Annotation, ...]] = {}
     notes: list[str] = []
     kinds: set[str] = set()
-    comments = {token.start[0] for token in _tokens(text) if token.type == tokenize.COMMENT}
+    comments = {token.start[0] for token in tokens_of(rows_of(text)) if token.type == tokenize.COMMENT}
     for function in _functions(text):
         name, several = wanted.get(function.lineno, ("", ()))
         end = _header_end(function, lines)
@@ -233,14 +232,9 @@ def _own_headers(text: str) -> dict[int, tokenize.TokenInfo]:
         return {}
     return {
         token.start[0]: token
-        for token in _tokens(text)
+        for token in tokens_of(rows_of(text))
         if token.type == tokenize.COMMENT and _OWN.match(token.string)
     }
-
-
-def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    plain = "".join(row.rstrip("\r\n") + "\n" for row in rows_of(text))
-    return tokenize.generate_tokens(io.StringIO(plain).readline)
 
 
 def _functions(text: str) -> Iterator[FunctionNode]:

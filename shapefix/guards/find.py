@@ -23,7 +23,7 @@ from shapefix.guards.needs import (
     preserved,
     sum_need,
 )
-from shapefix.interpreter.annotations import annotated_value
+from shapefix.interpreter.annotations import annotated_tensor
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator, Frame
@@ -117,10 +117,9 @@ class GuardFinder:
         """Return the tensor of a parameter annotated as one."""
         self._ev.frames.append(Frame(self._module, scope_of(self._ev, self._module)))
         try:
-            value = annotated_value(self._ev, param.annotation, param.name.value)
+            return annotated_tensor(self._ev, param)
         finally:
             self._ev.frames.pop()
-        return value if isinstance(value, TensorValue) else None
 
     def _of_event(
         self,

@@ -8,10 +8,10 @@ from __future__ import annotations
 import configparser
 import os
 import re
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
+from shapefix.sources.bounded_toml import InvalidToml, parse_toml
 from shapefix.sources.text import Unreadable, read_bytes
 
 DEFAULT_LENGTH = 88
@@ -75,8 +75,8 @@ def _flake8(path: str) -> list[int]:
 
 def _toml(path: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return parse_toml(_text(path))
+    except (InvalidToml, RecursionError):
         return {}
 
 

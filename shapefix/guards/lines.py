@@ -22,6 +22,12 @@ def rows_of(text: str) -> list[str]:
     return _ROW.findall(text)
 
 
+def tokens_of(rows: Sequence[str]) -> Iterator[tokenize.TokenInfo]:
+    """Return the tokens of rows, each with any line end. Raises tokenize.TokenError and SyntaxError."""
+    plain = "".join(row.rstrip("\r\n") + "\n" for row in rows)
+    return tokenize.generate_tokens(io.StringIO(plain).readline)
+
+
 def guard_rows(text: str) -> list[range]:
     """Return the rows of each guard, counted from 1. Raises tokenize.TokenError and SyntaxError."""
     return list(_guard_rows(rows_of(text)))
@@ -30,9 +36,8 @@ def guard_rows(text: str) -> list[range]:
 def _guard_rows(rows: Sequence[str]) -> Iterator[range]:
     if not any(MARKER in row for row in rows):
         return
-    plain = "".join(row.rstrip("\r\n") + "\n" for row in rows)
     statement: list[tokenize.TokenInfo] = []
-    for token in tokenize.generate_tokens(io.StringIO(plain).readline):
+    for token in tokens_of(rows):
         if token.type not in _SILENT:
             statement.append(token)
         elif token.type == tokenize.COMMENT and token.string == MARKER and statement:

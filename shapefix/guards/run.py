@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import os
 import tokenize
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from shapefix.diagnostics import Failure
-from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
+from shapefix.engine.interpretation import ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.repairs import FileRepair
 from shapefix.engine.source_overlay import real_path
@@ -181,7 +182,8 @@ def _commented(source: SourceText, name: str) -> GuardedFile:
     own = _own_comments(source.text, name)
     base = replace(source, text=without_comments(source.text, own))
     modules, module = _parsed(base)
-    targets = _targets(modules, module, name)
+    with _finder(modules, module, ProjectTexts(module.path, ())) as finder:
+        targets = _targets(finder, module, name)
     comments: list[ShapeComment] = []
     placed: list[PlacedGuard] = []
     style = _style(source)
@@ -228,29 +230,24 @@ def _parsed(source: SourceText) -> tuple[ProjectModules, Module]:
     return modules, modules.module(source)
 
 
-def _files(modules: ProjectModules, module: Module) -> ProjectFiles:
-    files = modules.files(READING)
-    files.add(module)
-    return files
-
-
 def _found(source: SourceText, name: str, texts: ProjectTexts) -> list[tuple[Module, FunctionGuards]]:
     """Return the guards of the functions of a text, and the modules of these functions."""
     modules, module = _parsed(source)
-    finder = GuardFinder(modules, module, _files(modules, module), texts)
+    with _finder(modules, module, texts) as finder:
+        return [(module, finder.find(target)) for target in _targets(finder, module, name)]
+
+
+@contextmanager
+def _finder(modules: ProjectModules, module: Module, texts: ProjectTexts) -> Iterator[GuardFinder]:
+    finder = GuardFinder(modules, module, modules.files_with(module, READING), texts)
     try:
-        targets = finder.targets(name)
-        return [(module, finder.find(target)) for target in targets if _is_here(target, module)]
+        yield finder
     finally:
         finder.close()
 
 
-def _targets(modules: ProjectModules, module: Module, name: str) -> list[Target]:
-    finder = GuardFinder(modules, module, _files(modules, module), ProjectTexts(module.path, ()))
-    try:
-        return [target for target in finder.targets(name) if _is_here(target, module)]
-    finally:
-        finder.close()
+def _targets(finder: GuardFinder, module: Module, name: str) -> list[Target]:
+    return [target for target in finder.targets(name) if _is_here(target, module)]
 
 
 def _is_here(target: Target, module: Module) -> bool:

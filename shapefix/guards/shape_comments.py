@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.guards.formatting import CodeStyle
-from shapefix.guards.lines import rows_of
+from shapefix.guards.lines import rows_of, tokens_of
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.watching import statements_of
 from shapefix.shapes.general import GeneralSizes, KnownSizes
@@ -44,9 +43,8 @@ def own_comments(text: str) -> dict[int, int]:
     rows = rows_of(text)
     if "#: " not in text:
         return {}
-    plain = "".join(row.rstrip("\r\n") + "\n" for row in rows)
     found: dict[int, int] = {}
-    for token in tokenize.generate_tokens(io.StringIO(plain).readline):
+    for token in tokens_of(rows):
         if token.type == tokenize.COMMENT and _OWN.match(token.string):
             row, column = token.start
             before = rows[row - 1][:column]

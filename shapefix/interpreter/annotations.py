@@ -40,6 +40,12 @@ def annotated_value(ev: Evaluator, annotation: cst.Annotation | None, name: str)
     return None if annotation is None else _value(ev, annotation.annotation, name)
 
 
+def annotated_tensor(ev: Evaluator, param: cst.Param) -> TensorValue | None:
+    """Tensor of a parameter annotated as one."""
+    value = annotated_value(ev, param.annotation, param.name.value)
+    return value if isinstance(value, TensorValue) else None
+
+
 def _value(ev: Evaluator, node: cst.BaseExpression, name: str) -> Value | None:
     if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
         text = node.evaluated_value

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class TupleValue(Value):
@@ -198,6 +198,14 @@ MOST_CELLS = 100_000
 
 Functions look at each of them, and `x = [x, x]` doubles their number.
 """
+
+
+def distinct(items: Sequence[Value]) -> ListValue | None:
+    """List of the different ones among constants, in their order; None for other items."""
+    values = [item.value for item in items if isinstance(item, Constant)]
+    if len(values) < len(items):
+        return None
+    return ListValue(tuple(map(Constant, dict.fromkeys(values))))
 
 
 def cells(values: Iterable[Value]) -> int:

@@ -11,7 +11,15 @@ from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.carried import LoopCarried
-from shapefix.interpreter.containers import NO_AXES, Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import (
+    NO_AXES,
+    Contents,
+    DictValue,
+    ListValue,
+    TupleValue,
+    distinct,
+    elements,
+)
 from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
@@ -366,10 +374,8 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
 
 def _set_of(items: list[Value], exact: bool) -> Value:
     """Set of these items: equal constants are one item."""
-    values = [item.value for item in items if isinstance(item, Constant)]
-    if not exact or len(values) < len(items):
-        return ListValue(None, without_length(Contents(tuple(items))).element)
-    return ListValue(tuple(map(Constant, dict.fromkeys(values))))
+    different = distinct(items) if exact else None
+    return different or ListValue(None, without_length(Contents(tuple(items))).element)
 
 
 @expression(cst.DictComp)

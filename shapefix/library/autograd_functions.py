@@ -7,7 +7,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.values import FunctionValue, InstanceValue, Unknown, Value
 from shapefix.library.registry import declare, method
-from shapefix.library.removed_arguments import is_at_least
+from shapefix.library.required_versions import is_at_least
 
 FUNCTION = "torch.autograd.Function"
 _SINCE = "1.5"

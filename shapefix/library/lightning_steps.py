@@ -14,7 +14,7 @@ from shapefix.interpreter.modules import Place, children, dotted_name, nodes
 from shapefix.interpreter.values import ClassValue, FunctionValue
 from shapefix.library.lightning import LIGHTNING_MODULE
 from shapefix.library.registry import derives
-from shapefix.library.removed_arguments import is_at_least
+from shapefix.library.required_versions import is_at_least
 from shapefix.sources.text import is_notebook
 
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "LBFGS"})

@@ -16,9 +16,8 @@ import libcst as cst
 from shapefix.domains.versions import RemovedArgument
 from shapefix.interpreter.calls import Arguments, call_outside
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import imported_packages
+from shapefix.library.required_versions import TRANSFORMERS, imports, is_at_least
 
-TRANSFORMERS = "transformers"
 _PREFIXES = {
     "transformers.": TRANSFORMERS,
     "pytorch_lightning.": "lightning",
@@ -33,14 +32,6 @@ _PREFIXES = {
 _PATCHED_BY = {"trl": "unsloth"}
 """Libraries changed by the import of another one: unsloth's trainers and configurations accept old arguments
 of trl (`_backwards_compatible_trainer` in unsloth/trainer.py)."""
-
-
-_NEEDS_OLDER = {
-    ("lightning", "pl_bolts"): "2.0",
-    ("transformers", "allennlp"): "4.21",
-    ("torch", "allennlp"): "1.13",
-}
-"""The first version of a library with which the last release of another one cannot be installed."""
 
 
 @cache
@@ -60,26 +51,6 @@ def packages() -> tuple[str, ...]:
 def newest_known(package: str = TRANSFORMERS) -> str:
     """Return the newest version in the data."""
     return str(_data()[package]["version"])
-
-
-def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> bool:
-    """Check whether every version permitted by the project is this one or a later one.
-
-    Without requirements, the newest version is used.
-    """
-    oldest = ev.oldest_versions.get(package) or ev.versions.get(package)
-    if oldest is not None and _release(oldest) < _release(version):
-        return False
-    return not any(
-        _release(version) >= _release(first) and _imports(ev, other)
-        for (library, other), first in _NEEDS_OLDER.items()
-        if library == package
-    )
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """Major and minor version as numbers: the third one does not matter here."""
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 
 
 @cache
@@ -107,13 +78,7 @@ def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNo
 def _is_patched(ev: Evaluator, package: str) -> bool:
     """Whether a file on the way to a call imports a library with changes to this one."""
     patch = _PATCHED_BY.get(package)
-    return patch is not None and _imports(ev, patch)
-
-
-def _imports(ev: Evaluator, package: str) -> bool:
-    """Whether a file on the way to a call imports a package anywhere."""
-    modules = {frame.module for frame in ev.frames}
-    return any(package in each.once(each.tree, imported_packages) for each in modules)
+    return patch is not None and imports(ev, patch)
 
 
 def _note(

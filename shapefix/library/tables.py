@@ -34,7 +34,7 @@ from shapefix.library.ops.nested_lists import leaf_dtype
 from shapefix.library.ops.value_range import listed, part_of, range_of
 from shapefix.library.python.random_numbers import drawn_number
 from shapefix.library.registry import METHODS, Handler, declare, function, method
-from shapefix.library.removed_arguments import is_at_least
+from shapefix.library.required_versions import is_at_least
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size

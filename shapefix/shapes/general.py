@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.engine.interpretation import ProjectFiles, ProjectModules
-from shapefix.interpreter.annotations import annotated_value
+from shapefix.engine.interpretation import ProjectModules
+from shapefix.interpreter.annotations import annotated_tensor
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.classes import member
-from shapefix.interpreter.evaluator import Evaluator, Frame
+from shapefix.interpreter.evaluator import Frame
 from shapefix.interpreter.events import Event, OperationCalled, OpRejected
 from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.modules import Module
@@ -106,12 +106,8 @@ class SizeFinder:
     ) -> Watcher:
         nodes = [target.node for target in targets]
         modules = self._modules
-        return Watcher(modules.library, self._files(), STEPS, modules.versions, nodes, given, listening)
-
-    def _files(self) -> ProjectFiles:
-        files = self._modules.files(READING)
-        files.add(self._module)
-        return files
+        files = modules.files_with(self._module, READING)
+        return Watcher(modules.library, files, STEPS, modules.versions, nodes, given, listening)
 
     def _called(self, target: Target, given: Mapping[str, Sizes]) -> GeneralSizes:
         """Run the program with general sizes for the arguments of a function."""
@@ -161,7 +157,7 @@ class SizeFinder:
                 receiver = made if isinstance(made, InstanceValue) else InstanceValue(own.owner, open=True)
             required = _required_parameters(own.node)[receiver is not None :]
             arguments = {
-                param.name.value: Unknown(param.name.value, tensor=_annotated(ev, param))
+                param.name.value: Unknown(param.name.value, tensor=annotated_tensor(ev, param))
                 for param in required
             }
             named = {id(value): name for name, value in arguments.items()}
@@ -180,12 +176,6 @@ def _required_parameters(function: cst.FunctionDef) -> list[cst.Param]:
     """Return the positional parameters without a default."""
     params = [*function.params.posonly_params, *function.params.params]
     return [param for param in params if param.default is None]
-
-
-def _annotated(ev: Evaluator, param: cst.Param) -> TensorValue | None:
-    """Return the tensor of a parameter annotated as one."""
-    value = annotated_value(ev, param.annotation, param.name.value)
-    return value if isinstance(value, TensorValue) else None
 
 
 def _tensors(given: Mapping[str, Sizes]) -> dict[str, Callable[[], Value]]:

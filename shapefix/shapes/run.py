@@ -119,12 +119,15 @@ class _ListingBuilder:
         self._module = self._modules.module(source)
 
     def _files(self) -> ProjectFiles:
-        files = self._modules.files(READING)
-        files.add(self._module)
-        return files
+        return self._modules.files_with(self._module, READING)
 
     def build(self, name: str, inputs: GivenInputs) -> list[ShapeListing]:
-        finder = Evaluator(self._modules.library, self._files(), STEPS, self._modules.versions)
+        finder = Evaluator(
+            self._modules.library,
+            self._files(),
+            STEPS,
+            self._modules.versions,
+        )
         try:
             modules = all_targets(finder, self._module)
             targets = [target_named(finder, self._module, name)] if name else modules
@@ -148,7 +151,14 @@ class _ListingBuilder:
         made_with = {name: make for name, make in inputs.values.items() if name not in handed}
         given: dict[cst.CSTNode, Mapping[str, Callable[[], Value]]] = {first.node: handed} if handed else {}
         asked = {target.node: target for target in (*targets, *others)}
-        ev = Watcher(self._modules.library, self._files(), STEPS, self._modules.versions, asked, given)
+        ev = Watcher(
+            self._modules.library,
+            self._files(),
+            STEPS,
+            self._modules.versions,
+            asked,
+            given,
+        )
         try:
             run_program(ev, self._module, STEPS)
             if made_with or not all(

@@ -198,10 +198,13 @@ def test_a_weight_without_dimensions_goes_with_a_gpu(check: Check, sizes: str, f
             torch.nn.BCEWithLogitsLoss(pos_weight=weight)(scores, scores)
 
 
-@pytest.mark.parametrize(("name", "found"), [("os.environ['DEVICE']", 0), ("sys.argv[1]", 1)])
+@pytest.mark.parametrize(
+    ("name", "found"), [("os.environ['DEVICE']", 0), ("getenv('DEVICE')", 0), ("sys.argv[1]", 1)]
+)
 def test_a_variable_of_the_environment_may_be_the_cpu(check: Check, name: str, found: int) -> None:
     code = f"""
     import os, sys
+    from os import getenv
     import torch
     from torch import nn
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shapefix.engine.frame_memory import with_room_for_frames
+from shapefix.engine.frame_memory import with_memory_for_frames
 
 resource = pytest.importorskip("resource", reason="counts page faults of POSIX systems")
 CALLS = 300
@@ -33,13 +33,13 @@ def below(depth: int, function: Callable[[], int]) -> int:
 
 def test_no_depth_of_calls_asks_for_memory_at_each_call() -> None:
     for depth in DEPTHS:
-        assert with_room_for_frames(below, depth, loop) < CALLS / 2, depth
+        assert with_memory_for_frames(below, depth, loop) < CALLS / 2, depth
 
 
 def test_results_and_errors_pass_through() -> None:
     def divide(number: int, *, by: int) -> float:
         return number / by
 
-    assert with_room_for_frames(divide, 1, by=2) == 0.5
+    assert with_memory_for_frames(divide, 1, by=2) == 0.5
     with pytest.raises(ZeroDivisionError):
-        with_room_for_frames(divide, 1, by=0)
+        with_memory_for_frames(divide, 1, by=0)

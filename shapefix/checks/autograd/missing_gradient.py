@@ -94,33 +94,27 @@ def _fix(event: NoGradientRead, made: Place) -> Fix:
     """Return the fix to make a leaf of a computed tensor, or to ask for a gradient."""
     if not event.is_computed:
         return Fix(Applicability.DISPLAY, "call `.requires_grad_()` of the tensor before it is used", ())
-    edit = _leaf(made)
-    return rewrites.unsafe_or_advice("make the computed tensor a leaf: `.requires_grad_()` at the end", edit)
+    edits = _leaf(made)
+    text = "make the computed tensor a leaf: `.requires_grad_()` at the end"
+    return Fix(Applicability.UNSAFE if edits else Applicability.DISPLAY, text, edits)
 
 
-def _leaf(made: Place) -> Edit | None:
-    """Return the edit to request the gradient after the operation."""
+def _leaf(made: Place) -> tuple[Edit, ...]:
+    """Return the edits to request the gradient after the operation."""
     node, module = made.node, made.module
     if not isinstance(node, cst.BinaryOperation):
-        return None
-    for side, other in ((node.left, node.right), (node.right, node.left)):
-        call = side
+        return ()
+    for call, other in ((node.left, node.right), (node.right, node.left)):
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             continue
-        asked = [a for a in call.args if a.keyword is not None and a.keyword.value == "requires_grad"]
-        if (
-            call.func.attr.value not in _FACTORIES
-            or not asked
-            or not isinstance(other, (cst.Float, cst.Integer))
-        ):
+        asked = rewrites.argument(call, -1, "requires_grad")
+        if call.func.attr.value not in _FACTORIES or asked is None or call.args[0] is asked:
             continue
-        start, whole = module.span(node), module.span(asked[0])
-        plain = module.code(node).replace(
-            module.code(call), _without(module.code(call), module.code(asked[0]))
-        )
-        return Edit(start, f"({plain.strip()}).requires_grad_()") if whole else None
-    return None
-
-
-def _without(call: str, argument: str) -> str:
-    return call.replace(f", {argument.rstrip(', ')}", "").replace(argument, "")
+        if isinstance(other, (cst.Float, cst.Integer)):
+            span = module.span(node)
+            return (
+                Edit(span.start(), "("),
+                rewrites.dropped(module, call, asked),
+                Edit(span.end(), ").requires_grad_()"),
+            )
+    return ()

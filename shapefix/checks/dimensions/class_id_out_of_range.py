@@ -93,7 +93,7 @@ def _one_hot(event: OpRejected, error: IndexOutOfRange, context: CheckContext, r
             Evidence(event.place.span, f"class {outside} of {classes}"),
         ],
         condition=Condition(f"a class id is {outside}") if is_drawn else None,
-        fixes=[rewrites.unsafe_or_advice("make room for all classes, or count them from 0", edit)],
+        fixes=[rewrites.unsafe_or_advice("state a larger `num_classes`, or count the classes from 0", edit)],
     )
 
 

@@ -41,9 +41,8 @@ from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import BatchSize
 from shapefix.tensors.verdicts import Undecided
 
-_ONE_HOT = "torch.nn.functional.one_hot"
-_NOT_OURS = ("expand", "expand_as", "broadcast_to")
-"""Operations of two tensors belong to another rule."""
+_NOT_OURS = ("expand", "expand_as", "broadcast_to", "one_hot")
+"""Operations of other rules: those of two tensors, and of class ids."""
 
 
 @rule("SF507", on=(OpRejected, OpRejectedForLastBatch, Viewed))
@@ -63,7 +62,7 @@ def _refused(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
         return
     if event.function in RECURRENT:
         yield from hidden_state(event, context, rule)
-    if not _is_of_one_tensor(event) or event.function == _ONE_HOT:
+    if not _is_of_one_tensor(event):
         return
     operand = event.operands[0]
     reason = _reason(event, event.error, context)

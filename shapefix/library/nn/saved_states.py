@@ -10,6 +10,7 @@ from shapefix.domains.checkpoints import (
     CheckpointMisread,
     Checkpoints,
     LoadedFile,
+    LoadedState,
     NotAState,
     ObjectsLoaded,
     Saved,
@@ -35,7 +36,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nn.module import DISTRIBUTED, MODULE
 from shapefix.library.numpy_arrays import ARRAY
 from shapefix.library.registry import declare, derives, function, method
-from shapefix.library.removed_arguments import is_at_least
+from shapefix.library.required_versions import is_at_least
 from shapefix.tensors.polynomials import Size
 
 COMPILED = "_orig_mod"
@@ -226,7 +227,7 @@ def load(call: Call) -> Value:
     if what and is_plain:
         call.ev.emit(ObjectsLoaded(call.place, call.ev.calls, what, saved.place))
     if isinstance(saved.value, StateDict):
-        checkpoints.contents[saved.value] = (saved.place, call.place, _open_tests(call.ev))
+        checkpoints.contents[saved.value] = LoadedState(saved.place, call.place, _open_tests(call.ev))
         return saved.value
     if isinstance(saved.value, DictValue):
         kept: dict[object, Value] = {
@@ -254,10 +255,9 @@ def _open_tests(ev: Evaluator) -> frozenset[cst.CSTNode]:
 def _note_use(ev: Evaluator, owner: Value, name: str) -> None:
     """Report contents of a file used as a module: only a file of objects has them."""
     contents = ev.state[Checkpoints].contents
-    if isinstance(owner, StateDict) and owner in contents and name in _OF_MODULES:
-        saved, loaded, tests = contents[owner]
-        if _open_tests(ev) <= tests:
-            ev.emit(CheckpointMisread(loaded, ev.calls, saved, (), name))
+    state = contents.get(owner) if isinstance(owner, StateDict) and name in _OF_MODULES else None
+    if state is not None and _open_tests(ev) <= state.tests:
+        ev.emit(CheckpointMisread(state.loaded, ev.calls, state.saved, (), name))
     if not isinstance(owner, LoadedFile) or name not in _OF_OBJECTS or ev.state[Checkpoints].is_trusting:
         return
     if _open_tests(ev) <= owner.tests:

@@ -26,9 +26,9 @@ from shapefix.interpreter.calls import Call, after_call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand
-from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.names import peek
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.values import Constant, Reference, Unknown, Value
 from shapefix.library.registry import function, tensor_method
 from shapefix.library.rejections import by_position, may_not_reach, operands_in
 from shapefix.library.tensors import alias_of
@@ -145,13 +145,17 @@ def device(call: Call) -> Value:
     return DeviceValue(named if named is not None and named.kind is not DeviceKind.SHARED else chosen())
 
 
+_ENVIRONMENT = frozenset({"os.environ", "os.environ.get", "os.getenv"})
+
+
 def _is_of_environment(call: Call) -> bool:
     """Whether the name is read from a variable of the environment: the program may set it to the CPU."""
     node = call.place.node
     given = node.args[0].value if isinstance(node, cst.Call) and node.args else None
     while isinstance(given, (cst.Subscript, cst.Call)):
         given = given.value if isinstance(given, cst.Subscript) else given.func
-    return given is not None and dotted_name(given) in ("os.environ", "os.environ.get", "os.getenv")
+    source = None if given is None else peek(call.ev, given)
+    return isinstance(source, Reference) and source.name in _ENVIRONMENT
 
 
 @tensor_method("@device")

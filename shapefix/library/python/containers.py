@@ -15,6 +15,7 @@ from shapefix.interpreter.containers import (
     ListValue,
     Shape,
     TupleValue,
+    distinct,
     elements,
 )
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
@@ -57,19 +58,11 @@ def container(call: Call) -> Value:
         if len(values) == len(items) and len({type(value) for value in values} | {str, int}) == 2:
             return ListValue(tuple(map(Constant, sorted(values))))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
-    unique = _different(items) if "set" in kind else None
+    unique = distinct(items) if "set" in kind and items is not None else None
     if unique is not None:
         return unique
     length = None if "set" in kind else known.length
     return ListValue(None, each(call.ev, iterable), length, known.axes)
-
-
-def _different(items: tuple[Value, ...] | None) -> ListValue | None:
-    """List of the different ones among constants; None for other items."""
-    values = [item.value for item in items or () if isinstance(item, Constant)]
-    if items is None or len(values) < len(items):
-        return None
-    return ListValue(tuple(map(Constant, dict.fromkeys(values))))
 
 
 @function("collections.deque")

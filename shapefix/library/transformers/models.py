@@ -47,7 +47,7 @@ from shapefix.library.nn.training import Trained, is_trained, made_here
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, function, method
-from shapefix.library.removed_arguments import is_at_least
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result, default_dtype, dtype_of
 from shapefix.library.transformers.added_tokens import Resized
@@ -223,11 +223,10 @@ def project_model(call: Call) -> Value:
 
 def _stored_dtype(call: Call) -> str | None:
     """Return the dtype of loaded weights: the requested one, and since transformers 5.0 that of the file."""
-    given = [
-        call.arguments.keywords[name] for name in ("dtype", "torch_dtype") if name in call.arguments.keywords
-    ]
-    if given:
-        return dtype_of(given[0])
+    keywords = call.arguments.keywords
+    given = keywords.get("dtype", keywords.get("torch_dtype"))
+    if given is not None:
+        return dtype_of(given)
     is_default = not call.arguments.open and not is_at_least(call.ev, "5.0")
     return default_dtype(call) if is_default else None
 

@@ -11,7 +11,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Binding, ClassValue, FunctionValue
 from shapefix.library.registry import derives
-from shapefix.library.removed_arguments import is_at_least
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.transformers.trainers import TRAINER
 
 METHOD, KEYWORD, VERSION = "compute_loss", "num_items_in_batch", "4.46"

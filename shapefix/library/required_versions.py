@@ -1,0 +1,36 @@
+"""Versions of libraries permitted to the code, by requirements and imports."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.modules import imported_packages
+from shapefix.sources.versions import release
+
+TRANSFORMERS = "transformers"
+_NEEDS_OLDER = {
+    ("lightning", "pl_bolts"): "2.0",
+    ("transformers", "allennlp"): "4.21",
+    ("torch", "allennlp"): "1.13",
+}
+"""The first version of a library with which the last release of another one cannot be installed."""
+
+
+def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> bool:
+    """Check whether every version permitted by the project is this one or a later one.
+
+    Without requirements, the newest version is used.
+    """
+    oldest = ev.oldest_versions.get(package) or ev.versions.get(package)
+    if oldest is not None and release(oldest)[:2] < release(version)[:2]:
+        return False
+    return not any(
+        release(version)[:2] >= release(first)[:2] and imports(ev, other)
+        for (library, other), first in _NEEDS_OLDER.items()
+        if library == package
+    )
+
+
+def imports(ev: Evaluator, package: str) -> bool:
+    """Whether a file on the way to a call imports a package anywhere."""
+    modules = {frame.module for frame in ev.frames}
+    return any(package in each.once(each.tree, imported_packages) for each in modules)
