@@ -9,9 +9,9 @@ from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
 from shapefix.library.numpy_arrays import SERIES, as_array, new_array, series_of, with_range
 from shapefix.library.ops.value_range import chosen, part_of, range_of
+from shapefix.library.pandas.tables import FRAME, columns_of, of_rows, rows_of, with_labels_of
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import fitted
-from shapefix.library.tables import FRAME, columns_of, of_rows, rows_of, with_labels_of
 from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op

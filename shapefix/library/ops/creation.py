@@ -15,9 +15,9 @@ from shapefix.library.data.rows import note_rows
 from shapefix.library.numpy_arrays import as_array, as_tensor_of
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import counted, drawn, full_of, listed
+from shapefix.library.pandas.tables import note_table
 from shapefix.library.registry import function, tensor_function, tensor_method
 from shapefix.library.signatures import BoundArguments, arguments_of
-from shapefix.library.tables import note_table
 from shapefix.library.tensors import (
     alias_of,
     as_result,

@@ -1,0 +1,1 @@
+"""pandas: tables and columns as far as they become tensors."""

@@ -1,0 +1,275 @@
+"""Functions of pandas and methods of its tables."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value, integer
+from shapefix.library.numpy_arrays import SERIES, as_array, new_array, numpy_dtype, with_range
+from shapefix.library.numpy_operations import promoted
+from shapefix.library.ops.value_range import range_of
+from shapefix.library.pandas.tables import (
+    FRAME,
+    SHUFFLED,
+    TEXTS,
+    column_of,
+    column_of_list,
+    columns_of,
+    forget_columns,
+    in_asked_dtype,
+    rows_of,
+    shuffled_at,
+    some_rows,
+    store,
+    table_of,
+    texts_of,
+    with_labels_of,
+)
+from shapefix.library.registry import function, method
+from shapefix.library.required_versions import is_at_least
+from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.polynomials import Size
+
+_OF_ONE_DTYPE = "<dtype>"
+"""Field of a table of unknown columns with one dtype."""
+
+
+@function("pandas.read_csv", "pandas.read_excel", "pandas.read_parquet", "pandas.read_json")
+def read_file(call: Call) -> Value:
+    """Table of unknown columns."""
+    given = call.arguments.keywords.keys() & {
+        "chunksize",
+        "iterator",
+        "sheet_name",
+        "typ",
+        "lines",
+        "squeeze",
+    }
+    return Unknown() if given or call.arguments.open else LibraryObject(FRAME, {}, call.place)
+
+
+@function("pandas.DataFrame")
+def created(call: Call) -> Value:
+    """Table of a dictionary of columns, or of an array and the names of its columns."""
+    data, names = call.value(0, "data"), call.value(2, "columns")
+    if call.arguments.open or {"dtype", "index"} & call.arguments.keywords.keys():
+        return Unknown()
+    if isinstance(data, DictValue) and data.closed and names is None and data.fields:
+        return _of_columns(call, data)
+    held = as_array(data)
+    texts = [n.value for n in elements(names) or () if isinstance(n, Constant)]
+    if held is None or held.layout is None or held.layout.rank != 2 or not texts:
+        return Unknown()
+    rows, width = held.layout.sizes
+    if width.value != len(texts) or not all(isinstance(text, str) for text in texts):
+        return Unknown()
+    known = range_of(held)
+    return table_of(call, {text: column_of(call, rows, held.dtype, known) for text in texts}, rows)
+
+
+def _of_columns(call: Call, data: DictValue) -> Value:
+    columns: dict[str, LibraryObject] = {}
+    lengths: list[Size] = []
+    for name, value in data.fields.items():
+        held, items = as_array(value), elements(value)
+        if not isinstance(name, str):
+            return Unknown()
+        if held is not None and held.layout is not None and held.layout.rank == 1:
+            length = held.layout.sizes[0]
+            columns[name] = column_of(call, length, held.dtype, range_of(held))
+        elif items:
+            length = Size.of(len(items))
+            columns[name] = column_of_list(call, length, value, name)
+        elif isinstance(value, ListValue) and value.length is not None:
+            length = value.length
+            columns[name] = column_of_list(call, length, value, name)
+        else:
+            return Unknown()
+        lengths.append(length)
+    return table_of(call, columns, lengths[0]) if len(set(lengths)) == 1 else Unknown()
+
+
+@method(FRAME, "__getitem__")
+def read(call: Call) -> Value:
+    """Column of a name, or a table of some of the columns, or of some of the rows."""
+    columns, key = columns_of(call.receiver), call.value(0)
+    place = shuffled_at(call.receiver)
+    if columns is None or not isinstance(call.receiver, LibraryObject):
+        is_name = isinstance(key, Constant) and isinstance(key.value, str)
+        column = LibraryObject(SERIES, {}, call.place) if is_name and place is not None else Unknown()
+        return with_labels_of(call, column, place)
+    if isinstance(key, Constant) and isinstance(key.value, str):
+        return columns.get(key.value) or Unknown()
+    names = [n.value for n in elements(key) or () if isinstance(n, Constant)]
+    if names and all(name in columns for name in names):
+        chosen = {name: columns[name] for name in names}
+        return with_labels_of(call, table_of(call, chosen, rows_of(call.receiver)), place)
+    if elements(key) is not None or (isinstance(key, ListValue) and as_array(key) is None):
+        return Unknown()
+    return some_rows(call, columns) if as_array(key) is not None else Unknown()
+
+
+@method(FRAME, "__setitem__")
+def write(call: Call) -> Value:
+    table, key, value = call.receiver, call.value(0), call.value(1)
+    columns = columns_of(table)
+    if not isinstance(table, LibraryObject):
+        return NONE
+    if columns is None or not isinstance(key, Constant) or not isinstance(key.value, str):
+        forget_columns(call, table)
+        return NONE
+    held, rows = as_array(value), rows_of(table)
+    plain = held is not None and held.layout is not None and held.layout.rank == 1
+    dtype, known = (held.dtype, range_of(held)) if plain and held is not None else (None, None)
+    is_list = isinstance(value, (ListValue, TupleValue))
+    if value is not None and is_list:
+        column = column_of_list(call, rows, value, key.value)
+    else:
+        column = column_of(call, rows, dtype, known)
+    if texts_of(value) is not None:
+        column.fields[TEXTS] = key.value
+    if (place := shuffled_at(table)) is not None:
+        column.fields[SHUFFLED] = place
+    store(call, table, {**columns, key.value: column}, rows)
+    return NONE
+
+
+@method(FRAME, "@values")
+def values(call: Call) -> Value:
+    """Array of all columns, in their common dtype."""
+    columns, table = columns_of(call.receiver), call.receiver
+    if not columns or not isinstance(table, LibraryObject):
+        one = table.fields.get(_OF_ONE_DTYPE) if isinstance(table, LibraryObject) else None
+        layout = unknown_strides((Size.symbol("rows"), Size.symbol("columns")))
+        return new_array(call, layout, one) if isinstance(one, str) else Unknown()
+    held = [as_array(column) for column in columns.values()]
+    kinds = {None if each is None else each.dtype for each in held}
+    dtype = kinds.pop()
+    for kind in kinds:
+        # Booleans beside numbers make an array of objects.
+        dtype = None if "bool" in (dtype, kind) else promoted(dtype, kind)
+    if kinds and any(each is None or each.dtype is None for each in held):
+        dtype = None
+    # The columns of one dtype lie side by side in memory.
+    made = new_array(call, unknown_strides((rows_of(table), Size.of(len(columns)))), dtype)
+    known = [range_of(each) for each in held]
+    texts = [name for column in columns.values() if (name := texts_of(column)) is not None]
+    if texts and isinstance(made, LibraryObject):
+        made.fields[TEXTS] = texts[0]
+    return with_range(made, known[0]) if len(known) == 1 else made
+
+
+@method(FRAME, "to_numpy")
+def to_numpy(call: Call) -> Value:
+    return in_asked_dtype(call, values(call))
+
+
+@method(FRAME, "astype")
+def converted(call: Call) -> Value:
+    columns, table = columns_of(call.receiver), call.receiver
+    dtype = numpy_dtype(call.value(0, "dtype"))
+    if columns is None or not isinstance(table, LibraryObject) or dtype is None:
+        return Unknown()
+    held = {name: as_array(column) for name, column in columns.items()}
+    rows = rows_of(table)
+    known = {name: None if array is None else range_of(array) for name, array in held.items()}
+    return table_of(call, {name: column_of(call, rows, dtype, known[name]) for name in columns}, rows)
+
+
+@method(FRAME, "drop")
+def without(call: Call) -> Value:
+    """Table without some columns."""
+    keywords, table = call.arguments.keywords, call.receiver
+    if "inplace" in keywords or call.arguments.open:
+        forget_columns(call, table)
+        return Unknown()
+    columns, labels = columns_of(table), keywords.get("columns")
+    axis = call.value(1, "axis")
+    if labels is None and isinstance(axis, Constant) and axis.value in (1, "columns"):
+        labels = call.value(0, "labels")
+    given = (labels,) if isinstance(labels, Constant) else elements(labels) or ()
+    names = {name.value for name in given if isinstance(name, Constant)}
+    if columns is None or not names or len(names) != len(given) or not isinstance(table, LibraryObject):
+        return Unknown()
+    left = {n: c for n, c in columns.items() if n not in names}
+    return with_labels_of(call, table_of(call, left, rows_of(table)), shuffled_at(table))
+
+
+@method(FRAME, "copy", "reset_index", "head", "tail", "sample")
+def same_columns(call: Call) -> Value:
+    """Table of the same columns, and of all or some of the rows."""
+    columns, table, name = columns_of(call.receiver), call.receiver, call.name.rpartition(".")[2]
+    if "inplace" in call.arguments.keywords:
+        forget_columns(call, table)
+        return Unknown()
+    place = None if name == "reset_index" else shuffled_at(table)
+    if name == "sample" and _leaves_out_rows(call):
+        place = call.place
+    if columns is None or not isinstance(table, LibraryObject):
+        made = LibraryObject(FRAME, {}, call.place) if isinstance(table, LibraryObject) else Unknown()
+        return with_labels_of(call, made, place)
+    whole = name == "copy" or (name == "sample" and call.constant(1, "frac") == 1)
+    if name == "reset_index" and call.constant(-1, "drop") is not True:
+        return Unknown()
+    if whole or name == "reset_index":
+        return with_labels_of(call, table_of(call, columns, rows_of(table)), place)
+    return with_labels_of(call, some_rows(call, columns), place)
+
+
+def _leaves_out_rows(call: Call) -> bool:
+    """Check for a sample of fewer rows with their labels."""
+    keywords, part = call.arguments.keywords, call.constant(1, "frac")
+    if call.arguments.open or keywords.keys() & {"ignore_index", "replace", "axis"}:
+        return False
+    return isinstance(part, float) and part < 1
+
+
+@method(
+    FRAME,
+    *("insert", "pop", "update", "fillna", "rename", "replace", "dropna", "drop_duplicates", "sort_values"),
+    *("set_index", "eval", "query", "interpolate", "ffill", "bfill", "clip", "where", "mask", "@at"),
+    *("@iat", "apply", "pipe", "assign", "transform"),
+)
+def perhaps_written(call: Call) -> Value:
+    """Forget a table after a possible change."""
+    forget_columns(call, call.receiver)
+    return Unknown()
+
+
+@function("pandas.get_dummies")
+def dummies(call: Call) -> Value:
+    """Table of booleans for the texts of a column, or of all columns of a table."""
+    given, keywords = call.value(0, "data"), call.arguments.keywords
+    columns = columns_of(given)
+    is_whole = columns is not None and all(texts_of(column) is not None for column in columns.values())
+    is_texts = is_whole or texts_of(given) is not None
+    if (
+        call.arguments.open
+        or "dtype" in keywords
+        or not is_texts
+        or not is_at_least(call.ev, "2.0", "pandas")
+    ):
+        return Unknown()
+    made = LibraryObject(FRAME, {}, call.place)
+    made.fields[_OF_ONE_DTYPE] = "bool"
+    return made
+
+
+@method(FRAME, "@columns")
+def names_of(call: Call) -> Value:
+    columns = columns_of(call.receiver)
+    return Unknown("columns") if columns is None else ListValue(tuple(map(Constant, columns)))
+
+
+@method(FRAME, "@shape")
+def shape(call: Call) -> Value:
+    columns, table = columns_of(call.receiver), call.receiver
+    if columns is None or not isinstance(table, LibraryObject):
+        return Unknown("shape")
+    return TupleValue((integer(rows_of(table)), Constant(len(columns))))
+
+
+@method(FRAME, "__len__")
+def length(call: Call) -> Value:
+    table = call.receiver
+    return integer(rows_of(table)) if isinstance(table, LibraryObject) else Unknown()

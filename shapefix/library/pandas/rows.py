@@ -1,0 +1,149 @@
+"""Rows of tables and columns, chosen by label or by position."""
+
+from __future__ import annotations
+
+from shapefix.domains.tables import TableMisuse, TableMisused
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import NONE, Constant, Integer, LibraryObject, Slice, Unknown, Value
+from shapefix.library.numpy_arrays import SERIES, as_array
+from shapefix.library.ops.value_range import range_of
+from shapefix.library.pandas.tables import (
+    COLUMNS,
+    FRAME,
+    SHUFFLED,
+    Columns,
+    columns_of,
+    forget_columns,
+    rows_of,
+    shuffled_at,
+    some_rows,
+    table_of,
+)
+from shapefix.library.python.random_numbers import drawn_number
+from shapefix.library.registry import declare, method
+from shapefix.tensors.dtypes import is_floating
+from shapefix.tensors.symbols import SampleIndex
+
+_ROW = "pandas.<row>"
+_LOC = "pandas.<loc>"
+_ILOC = "pandas.<iloc>"
+_TABLE = "<table>"
+"""Field of `table.iloc` with the table."""
+
+for _kind in (_ROW, _LOC, _ILOC):
+    declare(_kind, "builtins.object")
+
+
+@method(FRAME, "@loc")
+@method(SERIES, "@loc")
+def by_label(call: Call) -> Value:
+    """Access by the labels of rows, perhaps for a write."""
+    place = shuffled_at(call.receiver)
+    forget_columns(call, call.receiver)
+    made = LibraryObject(_LOC, {}, call.place)
+    if place is not None:
+        made.fields[SHUFFLED] = place
+    return made
+
+
+@method(_LOC, "__getitem__")
+def labeled(call: Call) -> Value:
+    index = call.value(0)
+    first = index.items[0] if isinstance(index, TupleValue) and index.items else index
+    note_label(call, first)
+    return Unknown()
+
+
+@method(_LOC, "__setitem__")
+def write_labeled(call: Call) -> Value:
+    return NONE
+
+
+def note_label(call: Call, index: Value | None) -> None:
+    """Report the position of a sample as the label of a row, after the rows were shuffled."""
+    place = shuffled_at(call.receiver)
+    is_position = isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex)
+    if place is not None and is_position:
+        call.ev.emit(TableMisused(call.place, call.ev.calls, TableMisuse.LABEL, call.name, place))
+
+
+@method(FRAME, "@iloc")
+@method(SERIES, "@iloc")
+def by_position(call: Call) -> Value:
+    if call.receiver is None:
+        return Unknown()
+    return LibraryObject(_ILOC, {}, call.place, {_TABLE: call.receiver})
+
+
+@method(_ILOC, "__setitem__")
+def write_rows(call: Call) -> Value:
+    table = call.receiver.fields.get(_TABLE) if isinstance(call.receiver, LibraryObject) else None
+    held = as_array(table)
+    if held is not None:
+        held.storage.overwritten = True
+    forget_columns(call, table)
+    return NONE
+
+
+@method(_ILOC, "__getitem__")
+def row(call: Call) -> Value:
+    """One row of a table, or some of its columns; one number of a column."""
+    table = call.receiver.fields.get(_TABLE) if isinstance(call.receiver, LibraryObject) else None
+    index = call.value(0)
+    held = as_array(table)
+    if held is not None:
+        return number_of(call, held) if is_one_row(index) else Unknown()
+    columns = columns_of(table)
+    if columns is None or not isinstance(table, LibraryObject):
+        return Unknown()
+    if isinstance(index, TupleValue) and len(index.items) == 2:
+        return _block(call, table, columns, *index.items)
+    if is_one_row(index):
+        return LibraryObject(_ROW, {}, call.place, {COLUMNS: dict(columns)})
+    return some_rows(call, columns) if isinstance(index, Slice) else Unknown()
+
+
+def _block(call: Call, table: LibraryObject, columns: Columns, rows: Value, chosen: Value) -> Value:
+    """Part of a table: `table.iloc[:, :-1]`, `table.iloc[:, -1]`."""
+    whole = (rows.start, rows.stop, rows.step) if isinstance(rows, Slice) else None
+    if whole is None or any(not isinstance(end, Constant) or end.value is not None for end in whole):
+        return Unknown()
+    if isinstance(chosen, Constant) and type(chosen.value) is int:
+        found = list(columns.values())
+        return found[chosen.value] if -len(found) <= chosen.value < len(found) else Unknown()
+    if not isinstance(chosen, Slice):
+        return Unknown()
+    ends = (chosen.start, chosen.stop, chosen.step)
+    bounds = [end.value if isinstance(end, Constant) else ... for end in ends]
+    start, stop, step = (bound if type(bound) is int else None for bound in bounds)
+    if bounds != [start, stop, step] or step == 0:
+        return Unknown()
+    kept = list(columns)[start:stop:step]
+    return table_of(call, {name: columns[name] for name in kept}, rows_of(table))
+
+
+def is_one_row(index: Value | None) -> bool:
+    """Check for the position of one row: an int, or the unknown index of a sample."""
+    return isinstance(index, (Integer, Unknown)) or (isinstance(index, Constant) and type(index.value) is int)
+
+
+@method(_ROW, "__getitem__")
+def cell(call: Call) -> Value:
+    key = call.value(0)
+    columns = call.receiver.fields.get(COLUMNS, {}) if isinstance(call.receiver, LibraryObject) else {}
+    held = as_array(columns.get(key.value)) if isinstance(key, Constant) else None
+    others = [as_array(column) for column in columns.values()]
+    if held is None or any(each is None or each.dtype is None for each in others):
+        return Unknown()
+    # A row of whole numbers and floats is one of floats.
+    has_floats = any(each is not None and is_floating(each.dtype or "") for each in others)
+    return Unknown() if has_floats else number_of(call, held)
+
+
+def number_of(call: Call, column: TensorValue) -> Value:
+    """Any number of a column."""
+    # A float is one of numpy, which makes a tensor of float64.
+    known = range_of(column)
+    return Unknown() if known is None else drawn_number(call, known.least.value, known.most.value)
