@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
 from shapefix.checks.support.loss_calls import is_by_class
-from shapefix.checks.support.operands import is_unlikely, named
+from shapefix.checks.support.operands import contains, is_drawn, is_unlikely, named
 from shapefix.diagnostics import Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Module
@@ -44,8 +44,6 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
     target = event.operands[-1].tensor
     scores = event.operands[0].tensor if len(event.operands) > 1 else None
     outside, classes = context.text(error.index), context.text(error.size)
-    is_drawn = target.extremes is not None and target.extremes.drawn
-    holds = "may contain" if is_drawn else "contains"
     ids = "`labels`" if scores is None else named(event, 1)
     if at_least(error.index, 0) is False:
         limit = "class ids start at 0"
@@ -55,7 +53,7 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
         limit = f"{named(event, 0)} scores only classes 0 to {context.text(error.size - 1)}"
     yield rule.diagnostic(
         event.place.span,
-        f"{ids} {holds} class {outside}, but {limit}",
+        f"{ids} {contains(target)} class {outside}, but {limit}",
         error=ExpectedError("IndexError", f"Target {outside} is out of bounds"),
         evidence=[
             *call_trace(event),
@@ -64,7 +62,7 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
             *shape_trace(target, context)[-3:],
             Evidence(event.place.span, f"class {outside} of {classes} is looked up"),
         ],
-        condition=Condition(f"a class id is {outside}") if is_drawn else None,
+        condition=Condition(f"a class id is {outside}") if is_drawn(target) else None,
         fixes=_fixes(event, error, target, scores),
     )
 
@@ -73,7 +71,6 @@ def _one_hot(event: OpRejected, error: IndexOutOfRange, context: CheckContext, r
     """Report ids rejected by `one_hot`."""
     target = event.operands[0].tensor
     outside, classes = context.text(error.index), context.text(error.size)
-    is_drawn = target.extremes is not None and target.extremes.drawn
     is_negative = at_least(error.index, 0) is False
     limit = "class ids start at 0" if is_negative else f"`num_classes` is {classes}"
     message = "must be non-negative" if is_negative else "must be smaller than num_classes"
@@ -85,14 +82,14 @@ def _one_hot(event: OpRejected, error: IndexOutOfRange, context: CheckContext, r
         edit = Edit(module.span(given.value), str(most + 1))
     return rule.diagnostic(
         event.place.span,
-        f"{named(event, 0)} {'may contain' if is_drawn else 'contains'} class {outside}, but {limit}",
+        f"{named(event, 0)} {contains(target)} class {outside}, but {limit}",
         error=ExpectedError("RuntimeError", f"Class values {message}"),
         evidence=[
             *call_trace(event),
             *shape_trace(target, context)[-3:],
             Evidence(event.place.span, f"class {outside} of {classes}"),
         ],
-        condition=Condition(f"a class id is {outside}") if is_drawn else None,
+        condition=Condition(f"a class id is {outside}") if is_drawn(target) else None,
         fixes=[rewrites.unsafe_or_advice("state a larger `num_classes`, or count the classes from 0", edit)],
     )
 

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
-from shapefix.checks.support.operands import is_unlikely, named
+from shapefix.checks.support.operands import contains, is_drawn, is_unlikely, named
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.torch_errors import EMBEDDED
 from shapefix.checks.support.wording import abbreviate
@@ -46,16 +46,14 @@ def _stated(
 ) -> Iterator[Diagnostic]:
     tensor = event.operands[0].tensor
     index, rows = context.text(error.index), context.text(error.size)
-    is_drawn = tensor.extremes is not None and tensor.extremes.drawn
     layer = layer_code(event.layer)
     where = f"`{layer}`" if layer else "the weight"
-    holds = "may contain" if is_drawn else "contains"
     negative = at_least(error.index, 0) is False
     limit = "ids start at 0" if negative else f"{where} has only rows 0 to {context.text(error.size - 1)}"
     ids = named(event, 0)
     yield rule.diagnostic(
         event.place.span,
-        f"{ids} {holds} {index}, but {limit}",
+        f"{ids} {contains(tensor)} {index}, but {limit}",
         error=EMBEDDED,
         evidence=[
             *call_trace(event),
@@ -63,7 +61,7 @@ def _stated(
             *shape_trace(tensor, context)[-3:],
             Evidence(event.place.span, f"row {index} of {rows} is looked up"),
         ],
-        condition=Condition(f"a random id is {rows} or more") if is_drawn and not negative else None,
+        condition=Condition(f"a random id is {rows} or more") if is_drawn(tensor) and not negative else None,
         fixes=[] if negative else _larger(event, error, context),
     )
 

@@ -11,6 +11,7 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Broadcast
 from shapefix.interpreter.events import Operand, OpRejected
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
 from shapefix.tensors.polynomials import Size
 
@@ -28,6 +29,16 @@ def is_unlikely(event: OpRejected) -> bool:
 def is_empty(operand: Operand) -> bool:
     """Whether an operand is known to have no elements."""
     return operand.layout is not None and any(size.value == 0 for size in operand.layout.sizes)
+
+
+def is_drawn(tensor: TensorValue) -> bool:
+    """Whether the numbers of a tensor are random numbers: its extremes may be among them."""
+    return tensor.extremes is not None and tensor.extremes.drawn
+
+
+def contains(tensor: TensorValue) -> str:
+    """Verb for a number of a tensor: certain, or only possible for random numbers."""
+    return "may contain" if is_drawn(tensor) else "contains"
 
 
 def _asks_for_nothing(error: ShapeError) -> bool:
