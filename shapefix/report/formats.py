@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shapefix.diagnostics import Diagnostic, Failure
     from shapefix.report.view import View
     from shapefix.rulebook.pages import Page
-    from shapefix.shapes.listings import ShapeListing
+    from shapefix.sizes.listings import ShapeListing
 
 Rendered = ParamSpec("Rendered")
 """What a renderer takes: the results to show, and the view last."""
@@ -71,8 +71,8 @@ PROBE_FORMATS: Mapping[str, OutputFormat[[ProbeResult, View]]] = _table(
 """A run of the probe with its findings: `probe`."""
 
 SHAPE_FORMATS: Mapping[str, OutputFormat[[Sequence[ShapeListing], View]]] = _table(
-    OutputFormat("text", "shapefix.shapes.render:render", for_people=True),
-    OutputFormat("json", "shapefix.shapes.render:render_json"),
+    OutputFormat("text", "shapefix.sizes.render:render", for_people=True),
+    OutputFormat("json", "shapefix.sizes.render:render_json"),
 )
 """Source listings with the sizes of tensors: `shapes`."""
 
