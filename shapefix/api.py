@@ -1,4 +1,4 @@
-"""The functions of `shapefix` for other programs: what the commands find, as Python values."""
+"""The public functions: the results of the commands as Python values."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH109, PTH123
@@ -146,7 +146,7 @@ def diagnose(
 
 
 def _encoded(text: str) -> bytes:
-    """Return a text in the encoding that its first lines declare, as Python would read it."""
+    """Encode a text as declared in its first lines."""
     data = text.encode("utf-8", "surrogatepass")
     try:
         encoding, _ = detect_encoding(io.BytesIO(data).readline)

@@ -76,7 +76,7 @@ def report(found: Diagnosis | None, request: DiagnoseRequest) -> int:
 
 
 def _as_findings(found: Diagnosis | None) -> tuple[list[Diagnostic], list[Failure]]:
-    """Return the causes as findings; without one, the error as a failure of the line that raised it."""
+    """Return the causes as findings; without one, the error as a failure of its line."""
     if found is None:
         return [], []
     if found.causes:

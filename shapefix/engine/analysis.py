@@ -67,7 +67,8 @@ class FileAnalyzer:
 
     read returns the text of the project's other files by path; it may raise Unreadable. transformers_version
     is the version that the project uses, None for the newest; oldest_versions the oldest
-    versions of libraries that it permits, by name.
+    versions of libraries that it permits, by name. signatures are declared sizes of functions, by qualified
+    name.
     """
 
     def __init__(
@@ -77,12 +78,13 @@ class FileAnalyzer:
         read: Callable[[str], SourceText] = read_source,
         transformers_version: str | None = None,
         oldest_versions: Mapping[str, str] | None = None,
+        signatures: Mapping[str, str] | None = None,
     ) -> None:
         self._rules = rules
         self._project = project
         self._read = read
         self._gpu_use = GpuUse(project, read)
-        self._modules = ProjectModules(project, read, transformers_version)
+        self._modules = ProjectModules(project, read, transformers_version, signatures=signatures or {})
         self._oldest = oldest_versions or {}
 
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:

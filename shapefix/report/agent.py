@@ -49,7 +49,7 @@ def _steps(finding: Diagnostic) -> Iterator[Evidence]:
 
 
 def _patch(fix: Fix, view: View) -> Iterator[str]:
-    """Yield the unified diff of a fix in one file whose text is known."""
+    """Yield the unified diff of a fix in one file of known text."""
     paths = {edit.span.path for edit in fix.edits}
     if len(paths) != 1:
         return

@@ -86,5 +86,5 @@ def _text(text: str) -> str:
 
 
 def _legal(text: str) -> str:
-    """Replace the characters that no XML document may contain."""
+    """Replace characters without a place in XML."""
     return _NOT_IN_XML.sub("\ufffd", visible(text, keep="\n"))

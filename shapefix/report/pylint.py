@@ -1,4 +1,4 @@
-"""The format `pylint`: `path:row: [SF101] message`, for the many tools that read pylint's output."""
+"""The format `pylint`: `path:row: [SF101] message`, for readers of pylint's output."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _ROOT = "SRCROOT"
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """Render one log of one run; files that could not be checked are notifications of the run."""
+    """Render one log of one run; unchecked files are notifications of the run."""
     pages = _pages()
     rules = {
         code: number for number, code in enumerate(sorted({each.code for each in findings} & pages.keys()))

@@ -62,7 +62,8 @@ def test_check_finds_what_the_command_finds(folder: Path, capsys: pytest.Capture
     (folder / "broken.py").write_text("import torch\nx = (\n")
     assert run(["check", "--output-format", "json", "--no-cache", "."]) == 2
     entries = json.loads(capsys.readouterr().out)
-    for paths in (".", folder, [folder / "train.py", "broken.py"]):
+    given: tuple[str | Path | list[str | Path], ...] = (".", folder, [folder / "train.py", "broken.py"])
+    for paths in given:
         found = shapefix.check(paths, use_cache=False)
         assert [(each.code, each.span.row, each.text) for each in found] == [
             (each["code"], each["location"]["row"], each["message"]) for each in entries if each["code"]
@@ -96,7 +97,7 @@ def test_check_source_needs_no_file(folder: Path) -> None:
     (failure,) = shapefix.check_source("import torch\nx = (\n", "broken.py").failures
     assert (failure.row, "was never closed" in failure.message) == (2, True)
     (answer,) = shapefix.check_source(f"{VIEW}reveal(x)\n").answers
-    assert answer.message == "f32[4, 5, 8]"
+    assert answer.message == "f32[4, 5, 8] strides (48, 8, 1)"
 
 
 def test_check_source_reads_notebooks() -> None:
