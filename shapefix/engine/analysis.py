@@ -20,9 +20,9 @@ from shapefix.engine.demos import demo_mismatches, training_script
 from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
-from shapefix.engine.unchecked import stopped_in, unchecked_places
-from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, Watchdog, cause_of
-from shapefix.interpreter.budget import OutOfBudget, Resource
+from shapefix.engine.unchecked import plugin_problems, stopped_in, unchecked_places
+from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, Watchdog
+from shapefix.interpreter.budget import OutOfBudget, Resource, cause_of
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.program import run_program
@@ -171,7 +171,8 @@ class FileAnalyzer:
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
-            if stopped is not None and RULES[code].page.raises is not Raises.HERE:
+            rule = RULES.get(code)
+            if rule is None or (stopped is not None and rule.page.raises is not Raises.HERE):
                 continue
             try:
                 diagnostics += findings(run, frozenset({code}))
@@ -181,6 +182,7 @@ class FileAnalyzer:
                     stopped = stop.resource
                     break
                 failures.append(_internal(path, f"rule {code}", error))
+        broken = tuple(plugin_problems())
         return AnalysisResult(
             tuple(unique_in_run(with_shared_operands(run, diagnostics))),
             tuple(failures),
@@ -188,8 +190,8 @@ class FileAnalyzer:
             ev.bounded,
             tuple(_reveals(run)),
             tuple(_answers(run)),
-            tuple(unchecked_places(path, ev, stopped.value if stopped is not None else "")),
-            is_cacheable and stopped is None,
+            (*unchecked_places(path, ev, stopped.value if stopped is not None else ""), *broken),
+            is_cacheable and stopped is None and not broken,
             frozenset(each for each in ev.entered_files if each[0] != path),
         )
 

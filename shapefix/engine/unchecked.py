@@ -15,6 +15,7 @@ from shapefix.domains.lost_values import LostKind, ValueLost
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
+from shapefix.rulebook.plugins import problems
 
 SIGNATURE = "signature"
 """The kind of the places where declared sizes are wrong, before the name of the function."""
@@ -62,6 +63,12 @@ def _lost(events: Iterable[Event]) -> Iterator[Unchecked]:
         if key not in causes:
             causes.add(key)
             yield _explain(event, cause)
+
+
+def plugin_problems() -> Iterator[Unchecked]:
+    """Yield the plugins and rules that are not used in this process."""
+    for problem in problems():
+        yield Unchecked(problem.path, problem.message, problem.row, None, "plugin")
 
 
 def _contradicted(ev: Evaluator) -> Iterator[Unchecked]:

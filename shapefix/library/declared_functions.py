@@ -1,4 +1,4 @@
-"""Functions and layers whose sizes the configuration declares: `signatures`."""
+"""Functions and layers with declared sizes: `signatures` of the configuration."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _compare(
     value: Value,
     sizes: Mapping[str, Size],
 ) -> None:
-    """Report a value that certainly has other sizes than declared."""
+    """Report a value with other sizes than declared."""
     if isinstance(wanted, tuple):
         for part, item in zip(wanted, elements(value) or (), strict=False):
             _compare(ev, place, name, parameter, part, item, sizes)

@@ -21,6 +21,7 @@ from shapefix.library.optim import scalers
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
 from shapefix.library.transformers import models, tokenizers
 from shapefix.library.transformers.tokenizers import TOKENIZER, unknown_tokenizer
+from shapefix.rulebook import plugins
 
 ON_DEMAND = frozenset(
     f"shapefix.library.torchvision.{name}" for name in ("architectures", "classifiers", "parts")
@@ -31,6 +32,7 @@ for _module in pkgutil.walk_packages(shapefix.library.__path__, f"{shapefix.libr
     # Importing a module registers its handlers.
     if _module.name not in ON_DEMAND:
         importlib.import_module(_module.name)
+plugins.load(plugins.LIBRARY)
 
 _ONLY_TENSORS = frozenset(
     {

@@ -30,7 +30,7 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 
 
 class InvalidDeclaration(ValueError):
-    """A text that is not in the notation; the message explains why."""
+    """A text outside of the notation; the message is the reason."""
 
 
 @dataclass(frozen=True)
