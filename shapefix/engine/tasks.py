@@ -24,7 +24,8 @@ class FileTask:
     """A file to check: its absolute path, its bytes, the root of its project, and the rules to apply.
 
     transformers_version is the version that the file is written for, None for the newest; oldest_versions
-    are the oldest versions of libraries that its project permits, by name.
+    are the oldest versions of libraries that its project permits, by name. signatures are declared sizes of
+    functions, by qualified name.
     """
 
     path: str
@@ -33,6 +34,7 @@ class FileTask:
     rules: frozenset[str]
     transformers_version: str | None = None
     oldest_versions: tuple[tuple[str, str], ...] = ()
+    signatures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class FileChecker:
     def __init__(self, source: Callable[[str], SourceText]) -> None:
         self._source = source
         self._analyzer: FileAnalyzer | None = None
-        self._scope: tuple[str, frozenset[str], str | None, tuple[tuple[str, str], ...]] | None = None
+        self._scope: object = None
 
     def check(self, task: FileTask) -> FileResult:
         """Check one file. Never raises, except to end the process."""
@@ -98,7 +100,7 @@ class FileChecker:
         )
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:
-        scope = (task.root, task.rules, task.transformers_version, task.oldest_versions)
+        scope = (task.root, task.rules, task.transformers_version, task.oldest_versions, task.signatures)
         if self._analyzer is None or scope != self._scope:
             # Imported late: `--version` and cached runs do not need them.
             from shapefix.engine.analysis import FileAnalyzer
@@ -110,6 +112,7 @@ class FileChecker:
                 self._parsable,
                 task.transformers_version,
                 dict(task.oldest_versions),
+                dict(task.signatures),
             )
             self._scope = scope
         return self._analyzer

@@ -37,10 +37,10 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.interpreter.watching import WatchedRun, Watcher, parameter_names, parameters_of
-from shapefix.shapes.build import listing
-from shapefix.shapes.inputs import GivenInputs, read_inputs
-from shapefix.shapes.listings import ShapeListing
-from shapefix.shapes.targets import (
+from shapefix.sizes.build import listing
+from shapefix.sizes.inputs import GivenInputs, read_inputs
+from shapefix.sizes.listings import ShapeListing
+from shapefix.sizes.targets import (
     Target,
     UnknownTarget,
     all_targets,
