@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,7 @@ FILES = ROOT / "shapefix" / "ci"
 
 
 def read(name: str) -> Any:
-    import yaml
-
-    return yaml.safe_load((FILES / name).read_text())
+    return import_module("yaml").safe_load((FILES / name).read_text())
 
 
 @pytest.fixture
