@@ -1,4 +1,4 @@
-"""The tools of `shapefix mcp`: terse answers as JSON objects. Values that say nothing are left out."""
+"""The tools of `shapefix mcp`: terse answers as JSON objects without empty values."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH109
@@ -87,7 +87,7 @@ def fix_files(paths: list[str], apply: bool = False, unsafe: bool = False) -> An
 
 
 def explain_rule(rule: str) -> Answer:
-    """Explain a rule by its code or name: what it finds, why, how to fix it. A prefix lists its rules."""
+    """Explain a rule by its code or name, with its repair. A prefix such as SF5 lists its rules."""
     page = page_of(rule)
     if page is not None:
         return {"rule": page.code, "page": page.text(examples=False)}
