@@ -118,7 +118,8 @@ def shapes(
     settings = Settings(CheckOptions(transformers_version=transformers_version))
     at = real_path(path)
     version = settings.transformers_version(at, project_root_of(at, ()))
-    return listings_of(path, name, given, settings.rules(at), version)
+    signatures = dict(settings.configuration(at).signatures)
+    return listings_of(path, name, given, settings.rules(at), version, signatures)
 
 
 def diagnose(

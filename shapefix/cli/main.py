@@ -360,6 +360,18 @@ def guard(**given: Any) -> int:
     return guard(**given)
 
 
+@cli.command(short_help="Serve the checks to coding agents (Model Context Protocol).")
+def mcp() -> int:
+    """Serve check, shapes, explain, diagnose and fix as tools of the Model Context Protocol.
+
+    The server reads standard input and writes standard output; start it in the project's folder. It requires
+    `pip install 'shapefix[mcp]'`. More: `shapefix help agents`.
+    """
+    from shapefix.cli.mcp_server import serve
+
+    return serve()
+
+
 @cli.command("help", short_help="Show the manual.")
 @click.argument("topic", required=False)
 @click.pass_context

@@ -31,7 +31,8 @@ def shapes(
     at = real_path(path)
     try:
         version = settings.transformers_version(at, project_root_of(at, ()))
-        listings = shapes(path, name, inputs, settings.rules(at), version)
+        signatures = dict(settings.configuration(at).signatures)
+        listings = shapes(path, name, inputs, settings.rules(at), version, signatures)
     except ListingFailed as error:
         report_failures([error.failure], view)
         return FAILED

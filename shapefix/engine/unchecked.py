@@ -66,13 +66,13 @@ def _lost(events: Iterable[Event]) -> Iterator[Unchecked]:
 
 
 def plugin_problems() -> Iterator[Unchecked]:
-    """Yield the plugins and rules that are not used in this process."""
+    """Yield the problems of plugins in this process."""
     for problem in problems():
         yield Unchecked(problem.path, problem.message, problem.row, None, "plugin")
 
 
 def _contradicted(ev: Evaluator) -> Iterator[Unchecked]:
-    """Yield the places where declared sizes are wrong."""
+    """Yield the places with wrong declared sizes."""
     context = CheckContext(ev.events, ev.symbol_names)
     for event in ev.events:
         if isinstance(event, DeclarationContradicted):

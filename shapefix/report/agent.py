@@ -28,7 +28,7 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
             yield f"  not certain: {one_line(finding.reservation)}\n"
         if finding.fix is not None:
             yield f"  fix ({finding.fix.applicability.value}): {one_line(finding.fix.message)}\n"
-            yield from _patch(finding.fix, view)
+            yield from fix_patch(finding.fix, view)
     for failure in failures:
         yield failure_line(failure, view) + "\n"
     for unchecked in view.unchecked:
@@ -48,7 +48,7 @@ def _steps(finding: Diagnostic) -> Iterator[Evidence]:
             yield step
 
 
-def _patch(fix: Fix, view: View) -> Iterator[str]:
+def fix_patch(fix: Fix, view: View) -> Iterator[str]:
     """Yield the unified diff of a fix in one file of known text."""
     paths = {edit.span.path for edit in fix.edits}
     if len(paths) != 1:

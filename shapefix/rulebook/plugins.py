@@ -20,7 +20,7 @@ _MESSAGE_LENGTH = 200
 
 @dataclass(frozen=True)
 class Plugin:
-    """An entry point: its group and name, its module, and the distribution that declares it."""
+    """An entry point: its group and name, its module, and its distribution."""
 
     group: str
     name: str
@@ -70,7 +70,7 @@ def plugins(group: str) -> tuple[Plugin, ...]:
 
 
 def load(group: str) -> None:
-    """Import the modules of a group; one that raises is a problem."""
+    """Import the modules of a group; an exception is a problem of its plugin."""
     for plugin in plugins(group):
         if is_broken(plugin):
             continue

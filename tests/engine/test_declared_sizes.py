@@ -104,6 +104,13 @@ def test_functions_and_arithmetic(folder: Path) -> None:
     assert revealed(folder, code) == ["f32[B, 2*D]"]
 
 
+def test_listings_have_the_declared_sizes(folder: Path) -> None:
+    code = "class Net(nn.Module):\n    def forward(self, x):\n        y = opaque(x)\n        return y\n"
+    (folder / "train.py").write_text(IMPORTS + code)
+    (listing,) = shapefix.shapes(f"{folder / 'train.py'}:Net", "x: f32[B, 5]")
+    assert "y       f32[B, 10]" in str(listing)
+
+
 def test_a_body_that_differs_is_said_and_wins(folder: Path) -> None:
     found = checked(folder, "y = Wrong()(torch.zeros(2, 8))\nreveal(y)\nRight()(torch.zeros(2, 8))\n")
     (note,) = found.unchecked
