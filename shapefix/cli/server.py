@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
+import sys
 
 from shapefix.cli.exit_codes import CLEAN, FAILED
 from shapefix.cli.terminal import echo_err
@@ -17,9 +19,12 @@ def server() -> int:
     from shapefix.server.language_server import make_server
 
     logging.disable(logging.CRITICAL)
+    # What is printed by accident must not get between the messages.
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     running = make_server()
     try:
-        running.start_io()
+        running.start_io(sys.stdin.buffer, output)
     finally:
         running.end()
     return CLEAN

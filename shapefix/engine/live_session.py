@@ -1,7 +1,7 @@
 """A check of the open texts of an editor, repeated as they change."""
 
 # Paths are plain strings here, as in sources.
-# ruff: noqa: PTH119, PTH120, PTH208
+# ruff: noqa: PTH118, PTH206, PTH208
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.engine.source_overlay import real_path
 from shapefix.engine.tasks import FileChecker, FileResult
-from shapefix.sources.discovery import discover
+from shapefix.sources.discovery import discover, is_excluded
 from shapefix.sources.gitignore import ignored_above
 from shapefix.sources.importers import (
     MOST_SEARCHED,
@@ -81,7 +81,9 @@ class LiveSession(CheckSession):
     def refresh(self, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
         """Check what is outdated; return False if is_cancelled ended it early. Raises ConfigurationError."""
         others = self._importers()
-        wanted = [path for path in (*self._names, *others) if path in self._outdated or path not in self._found]
+        wanted = [
+            path for path in (*self._names, *others) if path in self._outdated or path not in self._found
+        ]
         for path in self._found.keys() - self._names.keys() - set(others):
             self._drop(path)
         for path in wanted:
@@ -96,7 +98,7 @@ class LiveSession(CheckSession):
         """Whether a file is not to be checked: of a library, excluded, or ignored by git."""
         if not _INSTALLED.isdisjoint(path.split(os.sep)):
             return True
-        if self._settings.excludes(path):
+        if is_excluded(path, self._settings.configurations):
             return True
         return _is_ignored(path, project_root_of(path, ()))
 
@@ -144,9 +146,7 @@ class LiveSession(CheckSession):
                 named.setdefault(project_root_of(path, ()), []).append(path)
         found: list[str] = []
         for root, paths in named.items():
-            found += importers_among(
-                self._project(root), paths, self._references_of(root), self._code_bytes
-            )
+            found += importers_among(self._project(root), paths, self._references_of(root), self._code_bytes)
         others = [path for path in dict.fromkeys(found) if path not in self._names]
         return tuple(path for path in others if self._settings.invalid(path) is None)
 
@@ -201,7 +201,7 @@ def _is_ignored(path: str, root: str) -> bool:
     at = root
     for name in os.path.relpath(path, root).split(os.sep):
         ignored = ignored.inside(at, _names_in(at), _without_report)
-        at = os.path.join(at, name)  # noqa: PTH118
+        at = os.path.join(at, name)
         if ignored(at, at != path):
             return True
     return False

@@ -31,7 +31,7 @@ class _Ended:
 
 
 class AnalysisProcess:
-    """Sends orders to the process for the analysis, which starts at the first one and again after it has died.
+    """Starts the process for the analysis at the first order, and another one after it has died.
 
     take is called in a thread with each answer.
     """

@@ -58,7 +58,7 @@ class RepairOrder:
 class RepairedFile:
     """The repaired texts of a file: its own, or those of the repaired cells of a notebook by their paths.
 
-    problem is the reason if there is none.
+    problem is the reason for a repair without a text.
     """
 
     number: int

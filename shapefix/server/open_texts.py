@@ -33,9 +33,7 @@ class PositionedText:
         """The rows without their ends."""
         starts = line_starts(self.text)
         ends = [*starts[1:], len(self.text) + 1]
-        return tuple(
-            self.text[start:end].rstrip("\r\n") for start, end in zip(starts, ends, strict=True)
-        )
+        return tuple(self.text[start:end].rstrip("\r\n") for start, end in zip(starts, ends, strict=True))
 
     def position(self, row: int, column: int) -> types.Position:
         """Return the position of a row and a column of code points, both from 1; the nearest existing one."""
@@ -46,9 +44,7 @@ class PositionedText:
 
     def range(self, span: Span) -> types.Range:
         """Return the range of a span."""
-        return types.Range(
-            self.position(span.row, span.column), self.position(span.end_row, span.end_column)
-        )
+        return types.Range(self.position(span.row, span.column), self.position(span.end_row, span.end_column))
 
     def row_end(self, row: int) -> types.Position:
         """Return the position after the last character of a row."""
@@ -123,9 +119,7 @@ def moved_rows(old: str, new: str) -> MovedRows:
     first, second = _split(old), _split(new)
     least = min(len(first), len(second))
     before = next((n for n in range(least) if first[n] != second[n]), least)
-    same = next(
-        (n for n in range(least - before) if first[-1 - n] != second[-1 - n]), least - before
-    )
+    same = next((n for n in range(least - before) if first[-1 - n] != second[-1 - n]), least - before)
     return MovedRows(before, len(first) - same + 1, len(second) - len(first))
 
 

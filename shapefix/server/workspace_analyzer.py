@@ -124,7 +124,11 @@ class WorkspaceAnalyzer:
             if not session.refresh(self._is_cancelled):
                 return None
             return CheckedTexts(
-                project.root, versions, session.findings(), (*session.failures(), *invalid), silent
+                project.root,
+                versions,
+                session.findings(),
+                tuple(dict.fromkeys((*session.failures(), *invalid))),
+                silent,
             )
         except ConfigurationError as error:
             failure = error.failure()
