@@ -79,7 +79,7 @@ class LiveSession(CheckSession):
             self._forget(path)
 
     def refresh(self, is_cancelled: Callable[[], bool] = lambda: False) -> bool:
-        """Check what is outdated; return False if is_cancelled ended it early. Raises ConfigurationError."""
+        """Check the outdated files; False if is_cancelled ended it early. Raises ConfigurationError."""
         others = self._importers()
         wanted = [
             path for path in (*self._names, *others) if path in self._outdated or path not in self._found
@@ -115,7 +115,7 @@ class LiveSession(CheckSession):
             return None
 
     def repaired(self, path: str) -> FileRepair | Failure:
-        """Return an open file with all repairs that the settings allow; its text stays as it is."""
+        """Return an open file with all permitted repairs; its own text is not changed."""
         before = self._overlay.get(path)
         outcome = repair_file(self._runner, self._findings, path, None)
         self._overlay.set(path, before)
@@ -185,7 +185,7 @@ class LiveSession(CheckSession):
         self._outdated |= {each for each, found in self._found.items() if path in found}
 
     def _drop(self, path: str) -> None:
-        """Remove the result of a file that is neither open nor an importer of an open one."""
+        """Remove the result of a file, now neither open nor an importer of an open one."""
         self._found.pop(path, None)
         self._imports.pop(path, None)
         self._of_project.discard(path)

@@ -193,7 +193,7 @@ class CheckSession:
         self._runner.check(read(), take)
 
     def _dependencies(self, result: FileResult) -> frozenset[str]:
-        """Return the files whose change makes a result outdated, besides its own."""
+        """Return the other files with an influence on a result."""
         return result.found & self._names.keys()
 
     def _only_given(self, result: FileResult) -> FileResult:

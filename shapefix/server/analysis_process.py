@@ -1,4 +1,4 @@
-"""The process for the analysis, and the end of the server that starts it.
+"""The process for the analysis, and its counterpart in the server.
 
 The server answers requests while this process works; if it dies, the server starts another one.
 """
@@ -94,7 +94,7 @@ class AnalysisProcess:
                 self._pipe.send(order)
 
     def _restart(self) -> None:
-        """Start another process; what the last one may have died of waits for its next change."""
+        """Start another process; the last texts, its possible cause of death, wait for their next change."""
         lost, self._last, self._pipe = self._last, (), None
         for path in lost:
             self._open.pop(path, None)

@@ -1,4 +1,4 @@
-"""The language server: takes the texts of an editor, and publishes what the analysis says about them."""
+"""The language server: takes the texts of an editor, and publishes the findings in them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ import shapefix
 from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
 from shapefix.engine.settings import CheckOptions
 from shapefix.server.analysis_process import AnalysisProcess
+from shapefix.server.code_actions import (
+    FIX_ALL,
+    KINDS,
+    at_range,
+    fix_all,
+    has_safe_fix,
+    is_wanted,
+    quick_fixes,
+)
 from shapefix.server.lsp_diagnostics import failure_diagnostic, lsp_diagnostic
 from shapefix.server.messages import (
     AnalysisLost,
@@ -47,7 +56,7 @@ class ServerOptions:
 
 
 def server_options(given: object) -> ServerOptions:
-    """Read the options of a client; what has another type than expected is left out."""
+    """Read the options of a client; those of another type than expected are left out."""
     values = given if isinstance(given, dict) else {}
     preview = values.get("preview")
     return ServerOptions(preview if isinstance(preview, bool) else None)
@@ -221,6 +230,56 @@ class ShapefixServer(LanguageServer):
             self._repairs.pop(number, None)
         return answer if self._files.get(path) is file else None
 
+    @property
+    def _versioned_edits(self) -> bool:
+        """Whether the client accepts edits of a version of a text."""
+        workspace = self.client_capabilities.workspace
+        edits = workspace.workspace_edit if workspace is not None else None
+        return edits is not None and bool(edits.document_changes)
+
+    @property
+    def _resolves_edits(self) -> bool:
+        """Whether the client asks for the edit of an action when it is chosen."""
+        document = self.client_capabilities.text_document
+        actions = document.code_action if document is not None else None
+        resolved = actions.resolve_support if actions is not None else None
+        return resolved is not None and "edit" in resolved.properties
+
+    async def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """Return the actions for a range of an open text."""
+        known = self.part(params.text_document.uri)
+        if known is None or not await self.is_checked(_file_of(known[0])):
+            return []
+        path, part = known
+        file = self._files.get(_file_of(path))
+        if file is None or file.parts.get(path) != part:
+            return []
+        only = params.context.only
+        found: list[types.CodeAction] = []
+        if is_wanted(types.CodeActionKind.QuickFix, only):
+            for finding in self.findings_in(path):
+                shown = lsp_diagnostic(finding, part.text, lambda span: None)
+                if at_range(shown, params.range):
+                    found += quick_fixes(finding, shown, path, file, self._versioned_edits)
+        if is_wanted(FIX_ALL, only) and has_safe_fix(
+            each for at in file.parts for each in self.findings_in(at)
+        ):
+            action = types.CodeAction("Repair all findings with a safe fix", FIX_ALL, data=file.path)
+            found.append(action if self._resolves_edits else await self.with_edit(action))
+        return found
+
+    async def with_edit(self, action: types.CodeAction) -> types.CodeAction:
+        """Return an action to repair a file with its edit."""
+        if action.edit is not None or not isinstance(action.data, str):
+            return action
+        file = self._files.get(action.data)
+        repaired = await self.repaired(action.data)
+        if file is None or repaired is None or repaired.problem:
+            reason = types.CodeActionDisabled(repaired.problem if repaired else "the text has changed")
+            return types.CodeAction(action.title, action.kind, disabled=reason)
+        edit = fix_all(repaired.texts, file, self._versioned_edits)
+        return types.CodeAction(action.title, action.kind, edit=edit)
+
     def _publish(self, checked: CheckedTexts) -> None:
         """Publish the findings of a project, unless one of its texts has changed since."""
         files = {path: self._files.get(path) for path in checked.versions}
@@ -254,7 +313,7 @@ class ShapefixServer(LanguageServer):
         found: Mapping[str, Iterable[Diagnostic]],
         failed: Mapping[str, Iterable[Failure]],
     ) -> None:
-        """Publish the findings in files that are not open; those of cells have no place to be shown at."""
+        """Publish the findings in other files of the project; closed notebooks are left out."""
         shown: set[str] = set()
         for path in {*found, *failed}:
             uri = from_fs_path(path)
@@ -385,6 +444,17 @@ def make_server() -> ShapefixServer:
         known = ls.part(params.text_document.uri)
         if known is not None:
             ls.close_file(known[0])
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions(code_action_kinds=KINDS, resolve_provider=True),
+    )
+    async def code_action(ls: ShapefixServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+        return await ls.code_actions(params)
+
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    async def resolve_action(ls: ShapefixServer, action: types.CodeAction) -> types.CodeAction:
+        return await ls.with_edit(action)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_files(ls: ShapefixServer, params: types.DidChangeWatchedFilesParams) -> None:

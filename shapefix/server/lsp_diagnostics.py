@@ -68,7 +68,7 @@ def _tags(finding: Diagnostic) -> list[types.DiagnosticTag]:
 
 
 def failure_diagnostic(failure: Failure, text: PositionedText) -> types.Diagnostic:
-    """Return the diagnostic of a file that cannot be checked: at its syntax error, or at its first row."""
+    """Return the diagnostic of an unchecked file: at its syntax error, or at its first row."""
     row, column = failure.row or 1, failure.column or 1
     start = text.position(row, column)
     is_placed = failure.row is not None

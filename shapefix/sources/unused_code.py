@@ -80,7 +80,7 @@ class UnusedCode:
         self._scripts: dict[str, list[ast.stmt]] = {}
 
     def forget(self, path: str) -> None:
-        """Drop the code of a changed file, and what the use of names was concluded from it."""
+        """Drop the code of a changed file, and the conclusions from it."""
         self._codes.pop(path, None)
         for known in (self._known, self._mentions, self._near, self._in_programs, self._scripts):
             known.clear()
