@@ -372,6 +372,17 @@ def mcp() -> int:
     return serve()
 
 
+@cli.command(short_help="Run the language server for an editor.")
+def server() -> int:
+    """Run the language server on standard input and output, for an editor to start.
+
+    It shows findings as you type, and offers their repairs. More: `shapefix help editors`.
+    """
+    from shapefix.cli.server import server
+
+    return server()
+
+
 @cli.command("help", short_help="Show the manual.")
 @click.argument("topic", required=False)
 @click.pass_context

@@ -87,6 +87,16 @@ class FileAnalyzer:
         self._modules = ProjectModules(project, read, transformers_version, signatures=signatures or {})
         self._oldest = oldest_versions or {}
 
+    @property
+    def modules(self) -> ProjectModules:
+        """The parsed modules of the project."""
+        return self._modules
+
+    def forget(self, path: str) -> None:
+        """Drop cached knowledge of a changed file; no other file of the project has appeared or gone."""
+        self._modules.forget(path)
+        self._gpu_use.forget(path)
+
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:
         """Run the file at path (absolute) and check the run against the rules. Errors become a Failure."""
         files = self._modules.files()

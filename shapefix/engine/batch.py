@@ -44,6 +44,8 @@ class BatchRunner:
         self.overlay = overlay
         self._caches: dict[object, Cache] = {}
         self._folders = folders
+        self.checker: FileChecker | None = None
+        """The checker of all files of this process; without one, each check has its own."""
         self._roots: dict[str, str] = {}
 
     def check(self, paths: Iterable[str], take: Callable[[FileResult], None]) -> None:
@@ -104,7 +106,7 @@ class BatchRunner:
                 yield _Miss(task, content)
 
     def _in_process(self, misses: Iterable[_Miss], take: Callable[[FileResult], None]) -> None:
-        checker = FileChecker(self.overlay.source)
+        checker = self.checker or FileChecker(self.overlay.source)
         with gc_paused() as collector:
             for miss in misses:
                 result = checker.check(miss.task)

@@ -110,6 +110,10 @@ class ProjectModules:
         files.add(module)
         return files
 
+    def forget(self, path: str) -> None:
+        """Drop the parsed module of a changed file."""
+        self._cache.drop(path)
+
     def _parse(self, source: SourceText) -> Module:
         return parsed(source.path, self._project.module_name(source.path), source.text)
 

@@ -179,7 +179,7 @@ class CheckSession:
             else:
                 result = self._only_given(result)
             self._findings.add(result)
-            self._imports[result.path] = result.found & self._names.keys()
+            self._imports[result.path] = self._dependencies(result)
             if progress is not None:
                 progress(done, len(paths))
 
@@ -191,6 +191,10 @@ class CheckSession:
                 yield path
 
         self._runner.check(read(), take)
+
+    def _dependencies(self, result: FileResult) -> frozenset[str]:
+        """Return the other files with an influence on a result."""
+        return result.found & self._names.keys()
 
     def _only_given(self, result: FileResult) -> FileResult:
         """Return the result of an importer with its findings in the given files only."""

@@ -16,6 +16,7 @@ from shapefix.sources.text import SourceText, Unreadable, is_notebook, source_of
 
 if TYPE_CHECKING:
     from shapefix.engine.analysis import FileAnalyzer
+    from shapefix.engine.interpretation import ProjectModules
     from shapefix.sources.notebook_text import NotebookText
 
 
@@ -98,6 +99,15 @@ class FileChecker:
             cacheable=analysis.cacheable,
             called=analysis.called,
         )
+
+    def forget(self, path: str) -> None:
+        """Drop cached knowledge of a changed file."""
+        if self._analyzer is not None:
+            self._analyzer.forget(path)
+
+    def modules(self, task: FileTask) -> ProjectModules:
+        """Return the parsed modules for the project of a task."""
+        return self._analyzer_for(task).modules
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:
         scope = (task.root, task.rules, task.transformers_version, task.oldest_versions, task.signatures)

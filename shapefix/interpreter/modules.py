@@ -163,6 +163,11 @@ class ModuleCache:
             self._held -= dropped
         return module
 
+    def drop(self, path: str) -> None:
+        """Forget the file at path; the next use parses it again."""
+        _, lines = self._modules.pop(path, (None, 0))
+        self._held -= lines
+
 
 def _small_statements(body: object) -> Iterator[Statement]:
     """Statements of a block, including those on a shared line, one by one."""

@@ -63,6 +63,14 @@ def discover(
     return walk.result()
 
 
+def is_excluded(path: str, configurations: Configurations) -> bool:
+    """Check whether the configuration excludes a file, existing or not, by its absolute path.
+
+    An invalid configuration excludes it.
+    """
+    return _Walk(configurations).excludes(path)
+
+
 def _real_folder(path: str) -> str:
     """Return the absolute path with links in its folders resolved, so that one file has one path."""
     folder, name = os.path.split(os.path.abspath(path))

@@ -165,6 +165,14 @@ class GpuUse:
         self._files: tuple[str, ...] | None = None
         self._references: dict[str, tuple[ImportStatement, ...]] | None = None
 
+    def forget(self, path: str) -> None:
+        """Drop the text of a changed file."""
+        self._texts.pop(path, None)
+        self._uses.pop(path, None)
+        if self._references is not None and path in self._project_files():
+            self._references.pop(path, None)
+            self._references.update(references_of((path,), lambda each: self._text(each).encode()))
+
     def user(self, path: str, text: str, read_with: Collection[str]) -> str | None:
         """Return a file with a use of a GPU for the file at path; None without one.
 

@@ -46,7 +46,17 @@ def importers(
     Scripts that train or evaluate come before other files, then those that are fewer imports away. Files
     without torch are left out. All paths are absolute; read returns None for an unreadable file.
     """
-    distance = distances(project, given, references_of(files, read))
+    return importers_among(project, given, references_of(files, read), read)
+
+
+def importers_among(
+    project: Project,
+    given: Collection[str],
+    references: Mapping[str, tuple[ImportStatement, ...]],
+    read: Callable[[str], bytes | None],
+) -> tuple[str, ...]:
+    """Return the importers of the given files as `importers` does, for known import statements."""
+    distance = distances(project, given, references)
     return tuple(_chosen({path: away for path, away in distance.items() if path not in given}, read))
 
 

@@ -8,13 +8,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Diagnostic, Span
+from shapefix.diagnostics import Diagnostic, Edit, Span
 from shapefix.rulebook.pages import aliases
 from shapefix.sources.selection import is_prefix
 from shapefix.sources.text import SourceText, line_starts
 
 _MARKER = re.compile(r"#\s*(?:noqa|shapefix:\s*(ignore|skip-file))(?![\w-])", re.IGNORECASE)
 _NOQA_LIST = re.compile(r"\s*:\s*((?:[A-Z]+[0-9]+[\s,]*)*)", re.IGNORECASE)
+_NOQA_IN_ROW = re.compile(r"#\s*noqa" + _NOQA_LIST.pattern, re.IGNORECASE)
 _BRACKETS = re.compile(r"\s*\[([^]]*)(]?)")
 
 
@@ -142,3 +143,24 @@ def _in_comment(comment: str, row: int, column: int) -> Iterator[Suppression]:
         else:
             codes = _NOQA_LIST.match(comment, marker.end())
             yield Suppression(row, at, tuple(re.findall(r"\w+", codes[1])) if codes else None)
+
+
+def suppression_for(source: SourceText, diagnostic: Diagnostic) -> Edit | None:
+    """Return the edit for a `# noqa` with the code of a finding in a text; None if no comment can be there.
+
+    The comment is on the last row of its statement, in a list of codes that the row has already.
+    """
+    suppressions, statements = _read(source.text)
+    row = _statement(diagnostic.span.row, statements)[1]
+    starts = [*line_starts(source.text), len(source.text) + 1]
+    if row >= len(starts):
+        return None
+    text = source.text[starts[row - 1] : starts[row]].rstrip("\r\n")
+    listed = next((each for each in suppressions if each.row == row and each.selectors), None)
+    codes = None if listed is None else _NOQA_IN_ROW.match(text, listed.column - 1)
+    column = len(text.rstrip() if codes is None else text[: codes.end()].rstrip(" \t,")) + 1
+    content = f"  # noqa: {diagnostic.code}" if codes is None else f", {diagnostic.code}"
+    edit = Edit(Span(source.path, row, column, row, column), content)
+    at = starts[row - 1] + column - 1
+    made = SourceText(source.path, source.text[:at] + content + source.text[at:])
+    return edit if not apply_suppressions(made, [diagnostic]).kept else None

@@ -79,6 +79,13 @@ class UnusedCode:
         self._in_programs: dict[str, bool] = {}
         self._scripts: dict[str, list[ast.stmt]] = {}
 
+    def forget(self, path: str) -> None:
+        """Drop the code of a changed file, and the conclusions from it."""
+        self._codes.pop(path, None)
+        for known in (self._known, self._mentions, self._near, self._in_programs, self._scripts):
+            known.clear()
+        self.__dict__.pop("_references", None)
+
     def unused(self, path: str, row: int) -> str:
         """Return the unused definition around a row of a file, `Net` or `Net.forward_old`; "" without one."""
         if len(self._files) > _MOST_FILES or not path.endswith(".py"):

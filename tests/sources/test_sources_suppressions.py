@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from shapefix.diagnostics import Diagnostic, Severity, Span
-from shapefix.sources.suppressions import Suppression, apply_suppressions
-from shapefix.sources.text import SourceText
+from shapefix.sources.suppressions import Suppression, apply_suppressions, suppression_for
+from shapefix.sources.text import SourceText, line_starts, offset
 
 
 def finding(row: int, end_row: int | None = None, *, path: str = "a.py", end_column: int = 9) -> Diagnostic:
@@ -164,3 +164,30 @@ def test_text_that_cannot_be_split_into_tokens_keeps_what_is_behind() -> None:
     assert not is_kept(text, row=1)
     assert is_kept(text, row=5)
     assert is_kept("'''\nx  # noqa\n", row=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        ("x.view(-1)\n", 1, "x.view(-1)  # noqa: SF101\n"),
+        ("x.view(-1)", 1, "x.view(-1)  # noqa: SF101"),
+        ("x.view(-1)  # flat  \r\ny\r\n", 1, "x.view(-1)  # flat  # noqa: SF101  \r\ny\r\n"),
+        ("x.view(-1)  # noqa: E501\n", 1, "x.view(-1)  # noqa: E501, SF101\n"),
+        ("x.view(-1)  # noqa: E501, because\n", 1, "x.view(-1)  # noqa: E501, SF101, because\n"),
+        ("x.view(-1)  # noqa:E501 W1 # é\n", 1, "x.view(-1)  # noqa:E501 W1, SF101 # é\n"),
+        ("x.view(-1)  # shapefix: ignore[SF7]\n", 1, "x.view(-1)  # shapefix: ignore[SF7]  # noqa: SF101\n"),
+        ('f("""\n""", x.view(\n  -1))\n', 2, 'f("""\n""", x.view(\n  -1))  # noqa: SF101\n'),
+        ("f(x, \\\n  x.view(-1))\n", 1, "f(x, \\\n  x.view(-1))  # noqa: SF101\n"),
+        ("if x.view(-1):\n    pass\n", 1, "if x.view(-1):  # noqa: SF101\n    pass\n"),
+    ],
+)
+def test_a_comment_for_a_finding(text: str, row: int, expected: str) -> None:
+    edit = suppression_for(SourceText("a.py", text), finding(row))
+    assert edit is not None
+    starts = line_starts(text)
+    at = offset(starts, edit.span.row, edit.span.column)
+    assert text[:at] + edit.content + text[at:] == expected
+
+
+def test_no_comment_fits_into_a_text_that_does_not_end() -> None:
+    assert suppression_for(SourceText("a.py", 'f("""\nx.view(-1)\n'), finding(2)) is None

@@ -1,0 +1,1 @@
+"""The language server: findings, repairs and sizes in an editor."""

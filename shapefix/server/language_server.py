@@ -1,0 +1,473 @@
+"""The language server: takes the texts of an editor, and publishes the findings in them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+import shapefix
+from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
+from shapefix.engine.settings import CheckOptions
+from shapefix.server.analysis_process import AnalysisProcess
+from shapefix.server.code_actions import (
+    FIX_ALL,
+    KINDS,
+    at_range,
+    fix_all,
+    has_safe_fix,
+    is_wanted,
+    quick_fixes,
+)
+from shapefix.server.lsp_diagnostics import failure_diagnostic, lsp_diagnostic
+from shapefix.server.messages import (
+    AnalysisLost,
+    Answer,
+    CheckedTexts,
+    RepairedFile,
+    RepairOrder,
+    TextUpdate,
+)
+from shapefix.server.open_files import OpenFile, OpenPart, python_file
+from shapefix.server.open_texts import PositionedText
+from shapefix.sources.text import Unreadable, read_source
+
+DEBOUNCE = 0.15
+"""Seconds without a keystroke before a changed text is checked."""
+_LONGEST_DEBOUNCE = 0.6
+_PATIENCE = 3.0
+"""Seconds that a request waits for the analysis of the present text."""
+_WATCHED = ("**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/shapefix.toml", "**/.gitignore")
+_SETTINGS = ("pyproject.toml", "shapefix.toml", ".gitignore")
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Options of a client, from its initializationOptions."""
+
+    preview: bool | None = None
+
+
+def server_options(given: object) -> ServerOptions:
+    """Read the options of a client; those of another type than expected are left out."""
+    values = given if isinstance(given, dict) else {}
+    preview = values.get("preview")
+    return ServerOptions(preview if isinstance(preview, bool) else None)
+
+
+class ShapefixServer(LanguageServer):
+    """The state of one client: its open files, and the newest findings in them."""
+
+    def __init__(self) -> None:
+        super().__init__("shapefix", shapefix.__version__)
+        self.options = ServerOptions()
+        self._process: AnalysisProcess | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._files: dict[str, OpenFile] = {}
+        self._of_uri: dict[str, str] = {}
+        """The file of each open text."""
+        self._numbers = 0
+        self._checked: dict[str, int] = {}
+        """The number of each file at its last check."""
+        self._findings: dict[str, tuple[Diagnostic, ...]] = {}
+        self._elsewhere: dict[str, set[str]] = {}
+        """The files with findings that are not open, by the root of their project."""
+        self._pending = TextUpdate()
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._waiting: list[tuple[str, int, asyncio.Future[bool]]] = []
+        self._repairs: dict[int, asyncio.Future[RepairedFile]] = {}
+        self.watches_files = False
+
+    # The process
+
+    def begin(self, options: ServerOptions) -> None:
+        """Start the analysis, so that it is warm when the first file is opened."""
+        self.options = options
+        self._loop = asyncio.get_running_loop()
+        self._process = AnalysisProcess(CheckOptions(preview=options.preview), self._take_soon)
+        self._process.send(TextUpdate())
+
+    def end(self) -> None:
+        """End the analysis."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log an error; a message box would interrupt the user."""
+        self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"shapefix: {error}"))
+
+    def _take_soon(self, answer: Answer) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take, answer)
+
+    def _take(self, answer: Answer) -> None:
+        match answer:
+            case CheckedTexts():
+                self._publish(answer)
+            case RepairedFile():
+                future = self._repairs.pop(answer.number, None)
+                if future is not None and not future.done():
+                    future.set_result(answer)
+            case AnalysisLost():
+                text = f"the analysis has ended unexpectedly: {', '.join(answer.paths) or 'without a file'}"
+                self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"shapefix: {text}"))
+                for future in self._repairs.values():
+                    if not future.done():
+                        future.cancel()
+                self._repairs.clear()
+
+    # Texts
+
+    def next_number(self) -> int:
+        """Return a number for a changed file."""
+        self._numbers += 1
+        return self._numbers
+
+    def encoded(self, text: str) -> PositionedText:
+        """Return a text with the positions of this client."""
+        return PositionedText(text, self.workspace.position_encoding or types.PositionEncodingKind.Utf16)
+
+    def set_file(self, file: OpenFile, at_once: bool) -> None:
+        """Open or change a file; check it soon, or at once."""
+        before = self._files.get(file.path)
+        for part in before.parts.values() if before is not None else ():
+            self._of_uri.pop(part.uri, None)
+        self._files[file.path] = file
+        for part in file.parts.values():
+            self._of_uri[part.uri] = file.path
+        if before is not None:
+            self._clear({part.uri for part in before.parts.values()} - self._of_uri.keys())
+        self.update(TextUpdate({file.path: (file.number, file.data)}), at_once)
+
+    def close_file(self, path: str) -> None:
+        """Close a file; its findings disappear."""
+        file = self._files.pop(path, None)
+        if file is None:
+            return
+        for part in file.parts.values():
+            self._of_uri.pop(part.uri, None)
+        self._checked.pop(path, None)
+        self._findings = {at: found for at, found in self._findings.items() if _file_of(at) != path}
+        self._clear({part.uri for part in file.parts.values()})
+        self.update(TextUpdate(closed=(path,)), at_once=True)
+
+    def file(self, path: str) -> OpenFile | None:
+        """Return an open file by its path."""
+        return self._files.get(path)
+
+    def part(self, uri: str) -> tuple[str, OpenPart] | None:
+        """Return an open text and its path in findings; None for an unknown one."""
+        file = self._files.get(self._of_uri.get(uri, ""))
+        return next((each for each in file.parts.items() if each[1].uri == uri), None) if file else None
+
+    def findings_in(self, path: str) -> tuple[Diagnostic, ...]:
+        """Return the findings in an open text, by its path in findings."""
+        return self._findings.get(path, ())
+
+    def update(self, update: TextUpdate, at_once: bool) -> None:
+        """Pass changes on to the analysis at once, or after the last of several keystrokes."""
+        assert self._loop is not None
+        now = self._loop.time()
+        if self._timer is None:
+            self._deadline = now + _LONGEST_DEBOUNCE
+        else:
+            self._timer.cancel()
+        self._pending = self._pending.then(update)
+        delay = 0.0 if at_once else min(DEBOUNCE, max(self._deadline - now, 0.0))
+        self._timer = self._loop.call_later(delay, self.flush)
+
+    def flush(self) -> None:
+        """Pass the collected changes on to the analysis."""
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        update, self._pending = self._pending, TextUpdate()
+        if self._process is not None:
+            self._process.send(update)
+
+    # Findings
+
+    async def is_checked(self, path: str) -> bool:
+        """Wait until the present text of a file is checked; False if this takes too long."""
+        file = self._files.get(path)
+        if file is None or self._loop is None:
+            return False
+        if self._checked.get(path) == file.number:
+            return True
+        self.flush()
+        future: asyncio.Future[bool] = self._loop.create_future()
+        self._waiting.append((path, file.number, future))
+        try:
+            return await asyncio.wait_for(future, _PATIENCE)
+        except TimeoutError:
+            return False
+
+    async def repaired(self, path: str) -> RepairedFile | None:
+        """Return the texts of a file with all of its safe repairs; None if there is no answer."""
+        file = self._files.get(path)
+        if file is None or self._process is None or self._loop is None:
+            return None
+        self.flush()
+        number = self.next_number()
+        future: asyncio.Future[RepairedFile] = self._loop.create_future()
+        self._repairs[number] = future
+        self._process.send(RepairOrder(number, path))
+        try:
+            answer = await asyncio.wait_for(future, 2 * _PATIENCE)
+        except TimeoutError:
+            return None
+        finally:
+            self._repairs.pop(number, None)
+        return answer if self._files.get(path) is file else None
+
+    @property
+    def _versioned_edits(self) -> bool:
+        """Whether the client accepts edits of a version of a text."""
+        workspace = self.client_capabilities.workspace
+        edits = workspace.workspace_edit if workspace is not None else None
+        return edits is not None and bool(edits.document_changes)
+
+    @property
+    def _resolves_edits(self) -> bool:
+        """Whether the client asks for the edit of an action when it is chosen."""
+        document = self.client_capabilities.text_document
+        actions = document.code_action if document is not None else None
+        resolved = actions.resolve_support if actions is not None else None
+        return resolved is not None and "edit" in resolved.properties
+
+    async def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """Return the actions for a range of an open text."""
+        known = self.part(params.text_document.uri)
+        if known is None or not await self.is_checked(_file_of(known[0])):
+            return []
+        path, part = known
+        file = self._files.get(_file_of(path))
+        if file is None or file.parts.get(path) != part:
+            return []
+        only = params.context.only
+        found: list[types.CodeAction] = []
+        if is_wanted(types.CodeActionKind.QuickFix, only):
+            for finding in self.findings_in(path):
+                shown = lsp_diagnostic(finding, part.text, lambda span: None)
+                if at_range(shown, params.range):
+                    found += quick_fixes(finding, shown, path, file, self._versioned_edits)
+        if is_wanted(FIX_ALL, only) and has_safe_fix(
+            each for at in file.parts for each in self.findings_in(at)
+        ):
+            action = types.CodeAction("Repair all findings with a safe fix", FIX_ALL, data=file.path)
+            found.append(action if self._resolves_edits else await self.with_edit(action))
+        return found
+
+    async def with_edit(self, action: types.CodeAction) -> types.CodeAction:
+        """Return an action to repair a file with its edit."""
+        if action.edit is not None or not isinstance(action.data, str):
+            return action
+        file = self._files.get(action.data)
+        repaired = await self.repaired(action.data)
+        if file is None or repaired is None or repaired.problem:
+            reason = types.CodeActionDisabled(repaired.problem if repaired else "the text has changed")
+            return types.CodeAction(action.title, action.kind, disabled=reason)
+        edit = fix_all(repaired.texts, file, self._versioned_edits)
+        return types.CodeAction(action.title, action.kind, edit=edit)
+
+    def _publish(self, checked: CheckedTexts) -> None:
+        """Publish the findings of a project, unless one of its texts has changed since."""
+        files = {path: self._files.get(path) for path in checked.versions}
+        if any(file is None or file.number != checked.versions[path] for path, file in files.items()):
+            return
+        found: dict[str, list[Diagnostic]] = {}
+        for finding in checked.findings:
+            found.setdefault(finding.span.path, []).append(finding)
+        failed: dict[str, list[Failure]] = {}
+        for failure in checked.failures:
+            failed.setdefault(failure.path, []).append(failure)
+        for path, file in files.items():
+            assert file is not None
+            self._checked[path] = file.number
+            # A failure of a notebook as a whole is shown in its first cell.
+            first = next(iter(file.parts), path)
+            if path not in file.parts and path in failed:
+                failed.setdefault(first, []).extend(failed.pop(path))
+            for at, part in file.parts.items():
+                self._findings[at] = tuple(found.pop(at, ()))
+                shown = self._diagnostics(part.text, self._findings[at], failed.pop(at, ()))
+                self.text_document_publish_diagnostics(
+                    types.PublishDiagnosticsParams(part.uri, shown, part.version)
+                )
+        self._publish_elsewhere(checked.root, found, failed)
+        self._end_waiting(checked.versions)
+
+    def _publish_elsewhere(
+        self,
+        root: str,
+        found: Mapping[str, Iterable[Diagnostic]],
+        failed: Mapping[str, Iterable[Failure]],
+    ) -> None:
+        """Publish the findings in other files of the project; closed notebooks are left out."""
+        shown: set[str] = set()
+        for path in {*found, *failed}:
+            uri = from_fs_path(path)
+            if uri is None or cell_of(path) is not None or path in self._files:
+                continue
+            diagnostics = self._diagnostics(self._text(path), found.get(path, ()), failed.get(path, ()))
+            shown.add(uri)
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics))
+        self._clear(self._elsewhere.get(root, set()) - shown - self._of_uri.keys())
+        self._elsewhere[root] = shown
+
+    def _end_waiting(self, versions: Mapping[str, int]) -> None:
+        still = []
+        for path, number, future in self._waiting:
+            file = self._files.get(path)
+            if future.done():
+                continue
+            if file is None or file.number != number:
+                future.set_result(False)
+            elif versions.get(path) == number:
+                future.set_result(True)
+            else:
+                still.append((path, number, future))
+        self._waiting = still
+
+    def _diagnostics(
+        self, text: PositionedText, findings: Iterable[Diagnostic], failures: Iterable[Failure]
+    ) -> list[types.Diagnostic]:
+        return [
+            *(lsp_diagnostic(finding, text, self._location) for finding in findings),
+            *(failure_diagnostic(failure, text) for failure in failures),
+        ]
+
+    def _location(self, span: Span) -> types.Location | None:
+        file = self._files.get(_file_of(span.path))
+        part = file.parts.get(span.path) if file is not None else None
+        if part is not None:
+            return types.Location(part.uri, part.text.range(span))
+        uri = from_fs_path(_file_of(span.path))
+        if uri is None or cell_of(span.path) is not None:
+            return None
+        return types.Location(uri, self._text(span.path).range(span))
+
+    def _text(self, path: str) -> PositionedText:
+        """Return the text of a file on disk; an empty one if it cannot be read."""
+        try:
+            return self.encoded(read_source(path).text)
+        except Unreadable:
+            return self.encoded("")
+
+    def _clear(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+
+
+def _file_of(path: str) -> str:
+    """Return the file of a path in findings: that of a notebook for one of its cells."""
+    cell = cell_of(path)
+    return path if cell is None else cell[0]
+
+
+def file_path(uri: str, folder: str | None) -> str | None:
+    """Return the path for an open text; None for a scheme without Python files.
+
+    A text that was never saved gets a name in the folder of the workspace.
+    """
+    scheme, _, rest = uri.partition(":")
+    if scheme == "file":
+        path = to_fs_path(uri)
+        return None if path is None else os.path.normpath(path)
+    if scheme == "untitled" and rest:
+        name = os.path.basename(rest)  # noqa: PTH119
+        return os.path.join(folder or str(Path.home()), f"{name}.py")  # noqa: PTH118
+    return None
+
+
+def make_server() -> ShapefixServer:
+    """Return a server with all of its features."""
+    server = ShapefixServer()
+
+    @server.feature(types.INITIALIZE)
+    def initialize(ls: ShapefixServer, params: types.InitializeParams) -> None:
+        ls.begin(server_options(params.initialization_options))
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(ls: ShapefixServer, params: types.InitializedParams) -> None:
+        workspace = ls.client_capabilities.workspace
+        watching = workspace.did_change_watched_files if workspace is not None else None
+        if watching is None or not watching.dynamic_registration:
+            return
+        watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+        method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+        registration = types.Registration("shapefix-files", method, options)
+        await ls.client_register_capability_async(types.RegistrationParams([registration]))
+        ls.watches_files = True
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(ls: ShapefixServer, params: None) -> None:
+        ls.end()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(ls: ShapefixServer, params: types.DidOpenTextDocumentParams) -> None:
+        document = params.text_document
+        path = file_path(document.uri, ls.workspace.root_path)
+        if path is None or not (document.language_id == "python" or path.endswith(".py")):
+            return
+        part = OpenPart(document.uri, document.version, ls.encoded(document.text))
+        ls.set_file(python_file(path, ls.next_number(), part), at_once=True)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(ls: ShapefixServer, params: types.DidChangeTextDocumentParams) -> None:
+        known = ls.part(params.text_document.uri)
+        if known is None:
+            return
+        path, part = known
+        text = part.text.changed(params.content_changes)
+        changed = OpenPart(part.uri, params.text_document.version, text)
+        ls.set_file(python_file(path, ls.next_number(), changed), at_once=False)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def did_save(ls: ShapefixServer, params: types.DidSaveTextDocumentParams) -> None:
+        # A client that does not watch files says nothing about the others that have changed.
+        ls.update(TextUpdate(with_new_files=not ls.watches_files), at_once=True)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(ls: ShapefixServer, params: types.DidCloseTextDocumentParams) -> None:
+        known = ls.part(params.text_document.uri)
+        if known is not None:
+            ls.close_file(known[0])
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions(code_action_kinds=KINDS, resolve_provider=True),
+    )
+    async def code_action(ls: ShapefixServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+        return await ls.code_actions(params)
+
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    async def resolve_action(ls: ShapefixServer, action: types.CodeAction) -> types.CodeAction:
+        return await ls.with_edit(action)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def did_change_files(ls: ShapefixServer, params: types.DidChangeWatchedFilesParams) -> None:
+        changed: list[str] = []
+        with_new_files = False
+        for event in params.changes:
+            path = file_path(event.uri, None)
+            if path is None or (ls.file(path) is not None and event.type != types.FileChangeType.Deleted):
+                continue
+            is_settings = path.endswith(_SETTINGS)
+            with_new_files |= is_settings or event.type != types.FileChangeType.Changed
+            changed.append(path)
+        if changed:
+            ls.update(TextUpdate(changed=tuple(changed), with_new_files=with_new_files), at_once=False)
+
+    return server

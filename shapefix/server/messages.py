@@ -1,0 +1,77 @@
+"""Messages between the server and its process for the analysis; all of them can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shapefix.diagnostics import Diagnostic, Failure
+
+
+@dataclass(frozen=True)
+class TextUpdate:
+    """Changes since the last update: new texts by path with their versions, closed and changed files.
+
+    changed are paths of files on disk. with_new_files says that files have appeared or gone, or that settings
+    may be different.
+    """
+
+    texts: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
+    closed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    with_new_files: bool = False
+
+    def then(self, later: TextUpdate) -> TextUpdate:
+        """Return both updates as one."""
+        kept = {path: text for path, text in self.texts.items() if path not in later.closed}
+        return TextUpdate(
+            {**kept, **later.texts},
+            (*(path for path in self.closed if path not in later.texts), *later.closed),
+            (*self.changed, *later.changed),
+            self.with_new_files or later.with_new_files,
+        )
+
+
+@dataclass(frozen=True)
+class CheckedTexts:
+    """The findings in the open texts of one project and in its other files, for these versions.
+
+    silent are the open files that are not to be checked.
+    """
+
+    root: str
+    versions: Mapping[str, int]
+    findings: tuple[Diagnostic, ...]
+    failures: tuple[Failure, ...]
+    silent: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class RepairOrder:
+    """A request for the text of an open file with all of its safe repairs."""
+
+    number: int
+    path: str
+
+
+@dataclass(frozen=True)
+class RepairedFile:
+    """The repaired texts of a file: its own, or those of the repaired cells of a notebook by their paths.
+
+    problem is the reason for a repair without a text.
+    """
+
+    number: int
+    texts: Mapping[str, str]
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class AnalysisLost:
+    """The process for the analysis has ended while it looked at these texts."""
+
+    paths: tuple[str, ...]
+
+
+Order = TextUpdate | RepairOrder
+Answer = CheckedTexts | RepairedFile | AnalysisLost

@@ -1,0 +1,136 @@
+"""The sessions of the projects with open texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shapefix.diagnostics import Failure
+from shapefix.engine.batch import project_root_of
+from shapefix.engine.live_session import LiveSession
+from shapefix.engine.settings import CheckOptions
+from shapefix.engine.source_overlay import real_path
+from shapefix.server.messages import CheckedTexts, RepairedFile, RepairOrder, TextUpdate
+from shapefix.sources.configuration import ConfigurationError
+
+
+class _OpenProject:
+    """One project with open texts."""
+
+    def __init__(self, root: str, options: CheckOptions) -> None:
+        self.root = root
+        self.session = LiveSession(options)
+        self.texts: dict[str, tuple[int, bytes]] = {}
+        """Version and content of each open file, by the path of the editor."""
+        self.silent: set[str] = set()
+        self.invalid: dict[str, Failure] = {}
+        self.is_outdated = True
+
+    def set_text(self, path: str, version: int, data: bytes) -> None:
+        is_new = path not in self.texts
+        self.texts[path] = version, data
+        self.is_outdated = True
+        at = real_path(path)
+        if is_new:
+            failure = self.session.invalid_settings(at)
+            if failure is not None:
+                self.invalid[path] = failure
+            elif self.session.is_silent(at):
+                self.silent.add(path)
+        if path not in self.silent and path not in self.invalid:
+            self.session.set_text(path, data)
+
+    def close(self, path: str) -> None:
+        del self.texts[path]
+        self.silent.discard(path)
+        self.invalid.pop(path, None)
+        self.session.close(real_path(path))
+        self.is_outdated = True
+
+    def renewed(self, options: CheckOptions) -> _OpenProject:
+        """Return the same texts in a new session, for new files and settings."""
+        made = _OpenProject(self.root, options)
+        for path, (version, data) in self.texts.items():
+            made.set_text(path, version, data)
+        return made
+
+
+class WorkspaceAnalyzer:
+    """Checks the open texts of all projects; is_cancelled is whether newer texts are waiting."""
+
+    def __init__(self, options: CheckOptions, is_cancelled: Callable[[], bool]) -> None:
+        self._options = options
+        self._is_cancelled = is_cancelled
+        self._projects: dict[str, _OpenProject] = {}
+        self._of_text: dict[str, _OpenProject] = {}
+
+    def update(self, update: TextUpdate) -> None:
+        """Take over new texts and changes on disk."""
+        for path in update.closed:
+            project = self._of_text.pop(path, None)
+            if project is not None:
+                project.close(path)
+        if update.with_new_files:
+            renewed = {root: each.renewed(self._options) for root, each in self._projects.items()}
+            self._of_text = {path: renewed[each.root] for path, each in self._of_text.items()}
+            self._projects = renewed
+        for path in update.changed:
+            for project in self._projects.values():
+                project.session.changed(real_path(path))
+                project.is_outdated = True
+        for path, (version, data) in update.texts.items():
+            self._project(path).set_text(path, version, data)
+
+    def check(self) -> Iterator[CheckedTexts]:
+        """Check the outdated projects, one after another; end early if newer texts are waiting."""
+        for project in list(self._projects.values()):
+            if not project.is_outdated:
+                continue
+            answer = self._checked(project)
+            if answer is None:
+                return
+            project.is_outdated = False
+            yield answer
+            if not project.texts:
+                self._projects.pop(project.root, None)
+
+    def repair(self, order: RepairOrder) -> RepairedFile:
+        """Return the text of an open file with all of its safe repairs."""
+        project = self._of_text.get(order.path)
+        if project is None or order.path in project.silent or order.path in project.invalid:
+            return RepairedFile(order.number, {})
+        try:
+            project.session.refresh()
+        except ConfigurationError as error:
+            return RepairedFile(order.number, {}, str(error))
+        outcome = project.session.repaired(real_path(order.path))
+        if isinstance(outcome, Failure):
+            return RepairedFile(order.number, {}, outcome.message)
+        return RepairedFile(order.number, {path: new for path, _, new in outcome.changes})
+
+    def _project(self, path: str) -> _OpenProject:
+        if path not in self._of_text:
+            root = project_root_of(real_path(path), ())
+            if root not in self._projects:
+                self._projects[root] = _OpenProject(root, self._options)
+            self._of_text[path] = self._projects[root]
+        return self._of_text[path]
+
+    def _checked(self, project: _OpenProject) -> CheckedTexts | None:
+        session = project.session
+        versions = {path: version for path, (version, _) in project.texts.items()}
+        invalid = tuple(project.invalid.values())
+        silent = frozenset(project.silent)
+        try:
+            if not session.refresh(self._is_cancelled):
+                return None
+            return CheckedTexts(
+                project.root,
+                versions,
+                session.findings(),
+                tuple(dict.fromkeys((*session.failures(), *invalid))),
+                silent,
+            )
+        except ConfigurationError as error:
+            failure = error.failure()
+            failures = (failure,) if failure is not None else ()
+            return CheckedTexts(project.root, versions, (), failures, silent)

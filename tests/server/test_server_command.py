@@ -1,0 +1,31 @@
+"""The command `shapefix server`."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from shapefix.cli.main import run
+
+
+def test_a_missing_extra_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pygls" else found(name))
+    assert run(["server"]) == 2
+    message = "error: the language server needs more packages: pip install 'shapefix[editor]'\n"
+    assert capfd.readouterr() == ("", message)
+
+
+@pytest.mark.slow
+def test_other_commands_do_not_import_the_protocol() -> None:
+    code = "import sys, shapefix.cli.main as m; m.run(['check', '-']); "
+    code += (
+        "print([each for each in sys.modules if each.startswith(('pygls', 'lsprotocol', 'shapefix.server'))])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], input="", capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
