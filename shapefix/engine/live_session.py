@@ -51,6 +51,8 @@ class LiveSession(CheckSession):
         self._of_project: set[str] = set()
         self._references: dict[str, dict[str, tuple[ImportStatement, ...]]] = {}
         self._projects: dict[str, Project] = {}
+        self.rechecked: set[str] = set()
+        """The files checked by refresh() since the set was last cleared."""
 
     def set_text(self, name: str, data: bytes) -> str:
         """Open a file with this text, or replace the text of an open one; return its absolute path."""
@@ -89,6 +91,7 @@ class LiveSession(CheckSession):
         for path in wanted:
             self._check((path,), None)
             self._outdated.discard(path)
+            self.rechecked.add(path)
             if is_cancelled():
                 return False
         self.stats.importers = len(others)
@@ -126,10 +129,6 @@ class LiveSession(CheckSession):
     def modules(self, path: str) -> ProjectModules:
         """Return the parsed modules of the project of an open file."""
         return self._checker.modules(self._runner.task(path, self._overlay.data(path)))
-
-    def rules(self, path: str) -> frozenset[str]:
-        """Return the selected codes for a file."""
-        return self._settings.rules(path)
 
     def importers_of(self, path: str) -> tuple[str, ...]:
         """Return the importers of an open file, the best ones first."""

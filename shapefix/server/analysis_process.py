@@ -117,7 +117,7 @@ def _work(pipe: Connection, options: CheckOptions) -> None:
     # Ctrl-C is for the server. What is printed by accident must not get into the answers of the server.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)
-    importlib.import_module("shapefix.engine.analysis")
+    importlib.import_module("shapefix.engine.analysis")  # imported late by the session, but always needed
     gc.collect()
     gc.freeze()
     analyzer = WorkspaceAnalyzer(options, pipe.poll)
@@ -140,6 +140,8 @@ def _work(pipe: Connection, options: CheckOptions) -> None:
                 if waiting is None:
                     for answer in analyzer.check():
                         pipe.send(answer)
+                    for values in analyzer.values():
+                        pipe.send(values)
                 collector.collect_if_grown()
     except (EOFError, OSError):
         return

@@ -16,6 +16,7 @@ from pygls.uris import from_fs_path, to_fs_path
 import shapefix
 from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
 from shapefix.engine.settings import CheckOptions
+from shapefix.rulebook.pages import page_of
 from shapefix.server.analysis_process import AnalysisProcess
 from shapefix.server.code_actions import (
     FIX_ALL,
@@ -26,17 +27,21 @@ from shapefix.server.code_actions import (
     is_wanted,
     quick_fixes,
 )
+from shapefix.server.hovers import PointedRule, held_name, pointed, value_text
+from shapefix.server.inlay_hints import inlay_hints
 from shapefix.server.lsp_diagnostics import failure_diagnostic, lsp_diagnostic
 from shapefix.server.messages import (
     AnalysisLost,
     Answer,
     CheckedTexts,
+    KnownValues,
     RepairedFile,
     RepairOrder,
     TextUpdate,
 )
 from shapefix.server.open_files import OpenFile, OpenPart, python_file
-from shapefix.server.open_texts import PositionedText
+from shapefix.server.open_texts import MovedRows, PositionedText, moved_rows
+from shapefix.sizes.program_values import HeldName
 from shapefix.sources.text import Unreadable, read_source
 
 DEBOUNCE = 0.15
@@ -50,16 +55,22 @@ _SETTINGS = ("pyproject.toml", "shapefix.toml", ".gitignore")
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Options of a client, from its initializationOptions."""
+    """Options of a client, from its initializationOptions: hints are sizes beside the code."""
 
     preview: bool | None = None
+    hints: bool = True
+    hint_dtypes: bool = True
 
 
 def server_options(given: object) -> ServerOptions:
     """Read the options of a client; those of another type than expected are left out."""
     values = given if isinstance(given, dict) else {}
     preview = values.get("preview")
-    return ServerOptions(preview if isinstance(preview, bool) else None)
+    return ServerOptions(
+        preview if isinstance(preview, bool) else None,
+        values.get("inlayHints") is not False,
+        values.get("inlayHintDtypes") is not False,
+    )
 
 
 class ShapefixServer(LanguageServer):
@@ -77,6 +88,11 @@ class ShapefixServer(LanguageServer):
         self._checked: dict[str, int] = {}
         """The number of each file at its last check."""
         self._findings: dict[str, tuple[Diagnostic, ...]] = {}
+        self._valued: dict[str, int] = {}
+        """The number of each file for which values have arrived."""
+        self._values: dict[str, tuple[str, tuple[HeldName, ...]]] = {}
+        """The last known values in each open text, and the text that they are of."""
+        self._waiting_for_values: list[tuple[str, int, asyncio.Future[bool]]] = []
         self._elsewhere: dict[str, set[str]] = {}
         """The files with findings that are not open, by the root of their project."""
         self._pending = TextUpdate()
@@ -113,6 +129,8 @@ class ShapefixServer(LanguageServer):
         match answer:
             case CheckedTexts():
                 self._publish(answer)
+            case KnownValues():
+                self._take_values(answer)
             case RepairedFile():
                 future = self._repairs.pop(answer.number, None)
                 if future is not None and not future.done():
@@ -156,6 +174,8 @@ class ShapefixServer(LanguageServer):
         for part in file.parts.values():
             self._of_uri.pop(part.uri, None)
         self._checked.pop(path, None)
+        self._valued.pop(path, None)
+        self._values = {at: known for at, known in self._values.items() if _file_of(at) != path}
         self._findings = {at: found for at, found in self._findings.items() if _file_of(at) != path}
         self._clear({part.uri for part in file.parts.values()})
         self.update(TextUpdate(closed=(path,)), at_once=True)
@@ -202,11 +222,20 @@ class ShapefixServer(LanguageServer):
         file = self._files.get(path)
         if file is None or self._loop is None:
             return False
-        if self._checked.get(path) == file.number:
-            return True
+        return self._checked.get(path) == file.number or await self._wait(self._waiting, file)
+
+    async def has_values(self, path: str) -> bool:
+        """Wait until the values of the present text of a file are known; False if this takes too long."""
+        file = self._files.get(path)
+        if file is None or self._loop is None:
+            return False
+        return self._valued.get(path) == file.number or await self._wait(self._waiting_for_values, file)
+
+    async def _wait(self, waiting: list[tuple[str, int, asyncio.Future[bool]]], file: OpenFile) -> bool:
+        assert self._loop is not None
         self.flush()
         future: asyncio.Future[bool] = self._loop.create_future()
-        self._waiting.append((path, file.number, future))
+        waiting.append((file.path, file.number, future))
         try:
             return await asyncio.wait_for(future, _PATIENCE)
         except TimeoutError:
@@ -305,7 +334,7 @@ class ShapefixServer(LanguageServer):
                     types.PublishDiagnosticsParams(part.uri, shown, part.version)
                 )
         self._publish_elsewhere(checked.root, found, failed)
-        self._end_waiting(checked.versions)
+        self._end_waiting(self._waiting, checked.versions)
 
     def _publish_elsewhere(
         self,
@@ -325,9 +354,12 @@ class ShapefixServer(LanguageServer):
         self._clear(self._elsewhere.get(root, set()) - shown - self._of_uri.keys())
         self._elsewhere[root] = shown
 
-    def _end_waiting(self, versions: Mapping[str, int]) -> None:
+    def _end_waiting(
+        self, waiting: list[tuple[str, int, asyncio.Future[bool]]], versions: Mapping[str, int]
+    ) -> bool:
+        """Answer the requests for these versions, and those for older ones; return whether there are any."""
         still = []
-        for path, number, future in self._waiting:
+        for path, number, future in waiting:
             file = self._files.get(path)
             if future.done():
                 continue
@@ -337,7 +369,71 @@ class ShapefixServer(LanguageServer):
                 future.set_result(True)
             else:
                 still.append((path, number, future))
-        self._waiting = still
+        has_answered = len(still) < len(waiting)
+        waiting[:] = still
+        return has_answered
+
+    # Values
+
+    def _take_values(self, known: KnownValues) -> None:
+        file = self._files.get(known.path)
+        if file is None or file.number != known.version:
+            return
+        is_new = self._valued.get(known.path) != known.version
+        self._valued[known.path] = known.version
+        changed = False
+        if known.values is not None:
+            for at, part in file.parts.items():
+                values = known.values.get(at, ())
+                changed |= self._values.get(at, ("", ()))[1] != values
+                self._values[at] = part.text.text, values
+        was_awaited = self._end_waiting(self._waiting_for_values, {known.path: known.version})
+        workspace = self.client_capabilities.workspace
+        hints = workspace.inlay_hint if workspace is not None else None
+        if changed and not (is_new and was_awaited) and hints is not None and hints.refresh_support:
+            self.workspace_inlay_hint_refresh(None)
+
+    def _known_values(self, path: str, part: OpenPart) -> tuple[tuple[HeldName, ...], MovedRows]:
+        """Return the last known values in an open text, and the present places of their rows."""
+        text, values = self._values.get(path, ("", ()))
+        return values, moved_rows(text, part.text.text)
+
+    async def hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
+        """Return the inlay hints in a range of an open text."""
+        known = self.part(params.text_document.uri)
+        if known is None or not self.options.hints:
+            return []
+        await self.has_values(_file_of(known[0]))
+        known = self.part(params.text_document.uri)
+        if known is None:
+            return []
+        path, part = known
+        values, moved = self._known_values(path, part)
+        rows = range(params.range.start.line + 1, params.range.end.line + 2)
+        return list(inlay_hints(values, part.text, moved, rows, self.options.hint_dtypes))
+
+    async def hover(self, params: types.HoverParams) -> types.Hover | None:
+        """Return the value of the name at a place, or the page of the rule in a comment."""
+        known = self.part(params.text_document.uri)
+        if known is None:
+            return None
+        path, part = known
+        row, column = part.text.place(params.position)
+        at = pointed(part.text.text, row, column)
+        if at is None:
+            return None
+        if isinstance(at, PointedRule):
+            page = page_of(at.text)
+            text = None if page is None else page.text(examples=False)
+        else:
+            await self.has_values(_file_of(path))
+            values, moved = self._known_values(path, part)
+            text = value_text(at.name, held_name(at, values, moved), list(part.text.rows), moved)
+        if text is None:
+            return None
+        span = Span(path, at.row, at.column, at.row, at.end_column)
+        content = types.MarkupContent(types.MarkupKind.Markdown, text)
+        return types.Hover(content, part.text.range(span))
 
     def _diagnostics(
         self, text: PositionedText, findings: Iterable[Diagnostic], failures: Iterable[Failure]
@@ -455,6 +551,14 @@ def make_server() -> ShapefixServer:
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def resolve_action(ls: ShapefixServer, action: types.CodeAction) -> types.CodeAction:
         return await ls.with_edit(action)
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    async def inlay_hint(ls: ShapefixServer, params: types.InlayHintParams) -> list[types.InlayHint]:
+        return await ls.hints(params)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(ls: ShapefixServer, params: types.HoverParams) -> types.Hover | None:
+        return await ls.hover(params)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_files(ls: ShapefixServer, params: types.DidChangeWatchedFilesParams) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Failure
+from shapefix.sizes.program_values import HeldName
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,18 @@ class CheckedTexts:
 
 
 @dataclass(frozen=True)
+class KnownValues:
+    """The values in one version of an open file, by the paths of its texts; None if it cannot be parsed.
+
+    Rows count within each text.
+    """
+
+    path: str
+    version: int
+    values: Mapping[str, tuple[HeldName, ...]] | None
+
+
+@dataclass(frozen=True)
 class RepairOrder:
     """A request for the text of an open file with all of its safe repairs."""
 
@@ -74,4 +87,4 @@ class AnalysisLost:
 
 
 Order = TextUpdate | RepairOrder
-Answer = CheckedTexts | RepairedFile | AnalysisLost
+Answer = CheckedTexts | KnownValues | RepairedFile | AnalysisLost

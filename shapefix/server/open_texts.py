@@ -46,6 +46,15 @@ class PositionedText:
         """Return the range of a span."""
         return types.Range(self.position(span.row, span.column), self.position(span.end_row, span.end_column))
 
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows without their ends."""
+        return self._rows
+
+    def row(self, row: int) -> str:
+        """Return a row without its end, "" for a missing one."""
+        return self._rows[row - 1] if 1 <= row <= len(self._rows) else ""
+
     def row_end(self, row: int) -> types.Position:
         """Return the position after the last character of a row."""
         return self.position(row, len(self._rows[row - 1]) + 1 if row <= len(self._rows) else 1)

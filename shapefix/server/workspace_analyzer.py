@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from shapefix.diagnostics import Failure
+from shapefix.diagnostics import Failure, path_of
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.live_session import LiveSession
+from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.settings import CheckOptions
 from shapefix.engine.source_overlay import real_path
-from shapefix.server.messages import CheckedTexts, RepairedFile, RepairOrder, TextUpdate
+from shapefix.server.messages import CheckedTexts, KnownValues, RepairedFile, RepairOrder, TextUpdate
+from shapefix.sizes.program_values import HeldName, program_values
 from shapefix.sources.configuration import ConfigurationError
+from shapefix.sources.notebook_text import NotebookText
+from shapefix.sources.relevance import mentions_library
+
+MOST_PROGRAMS = 2
+"""The number of importers that are run for the sizes in a file."""
 
 
 class _OpenProject:
@@ -24,10 +31,12 @@ class _OpenProject:
         self.silent: set[str] = set()
         self.invalid: dict[str, Failure] = {}
         self.is_outdated = True
+        self.without_values: set[str] = set()
 
     def set_text(self, path: str, version: int, data: bytes) -> None:
         is_new = path not in self.texts
         self.texts[path] = version, data
+        self.without_values.add(path)
         self.is_outdated = True
         at = real_path(path)
         if is_new:
@@ -42,9 +51,43 @@ class _OpenProject:
     def close(self, path: str) -> None:
         del self.texts[path]
         self.silent.discard(path)
+        self.without_values.discard(path)
         self.invalid.pop(path, None)
         self.session.close(real_path(path))
         self.is_outdated = True
+
+    def note_outdated_values(self) -> None:
+        """Note the open texts with values from a file checked since."""
+        rechecked = self.session.rechecked
+        for path in self.texts.keys() - self.without_values - self.silent - self.invalid.keys():
+            at = real_path(path)
+            if not rechecked.isdisjoint((at, *self.session.importers_of(at)[:MOST_PROGRAMS])):
+                self.without_values.add(path)
+        rechecked.clear()
+
+    def values(self, path: str) -> KnownValues:
+        """Return the values in an open text."""
+        self.without_values.discard(path)
+        version, data = self.texts[path]
+        at = real_path(path)
+        source = self.session.text(at)
+        if path in self.silent or path in self.invalid or source is None or not mentions_library(data):
+            return KnownValues(path, version, {})
+        try:
+            check_parse_limits(source)
+            programs = self.session.importers_of(at)[:MOST_PROGRAMS]
+            found = program_values(self.session.modules(at), source, programs)
+        except Exception:
+            # Sizes are a help: what prevents them is reported by the check of the same text.
+            return KnownValues(path, version, None)
+        by_text: dict[str, list[HeldName]] = {}
+        for value in found:
+            name, moved = path, value
+            if isinstance(source, NotebookText):
+                cell, row = source.place(value.row)
+                name, moved = path_of(path, cell), value.moved(row - value.row)
+            by_text.setdefault(name, []).append(moved)
+        return KnownValues(path, version, {name: tuple(values) for name, values in by_text.items()})
 
     def renewed(self, options: CheckOptions) -> _OpenProject:
         """Return the same texts in a new session, for new files and settings."""
@@ -92,6 +135,17 @@ class WorkspaceAnalyzer:
             yield answer
             if not project.texts:
                 self._projects.pop(project.root, None)
+
+    def values(self) -> Iterator[KnownValues]:
+        """Return the values in the open texts with outdated ones; end early if newer texts are waiting."""
+        for project in self._projects.values():
+            if project.is_outdated:
+                continue
+            project.note_outdated_values()
+            for path in sorted(project.without_values):
+                if self._is_cancelled():
+                    return
+                yield project.values(path)
 
     def repair(self, order: RepairOrder) -> RepairedFile:
         """Return the text of an open file with all of its safe repairs."""

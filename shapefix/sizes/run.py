@@ -186,7 +186,7 @@ class _ListingBuilder:
                     if target is first:
                         known.update((name, make()) for name, make in made_with.items())
                     self._ask(ev, target, known)
-            names = {**ev.symbol_names, **_letters(ev.passes)}
+            names = {**ev.symbol_names, **letters(ev.passes)}
             for size in inputs.symbols.values():
                 # The names of the user override those of the code.
                 names.pop(next(iter(size.symbols)), None)
@@ -302,7 +302,7 @@ def is_real_call(seen: WatchedRun) -> bool:
     return not isinstance(made_up, InstanceValue) or member(made_up.cls, "forward") is None
 
 
-def _letters(passes: Sequence[WatchedRun]) -> dict[Symbol, Size]:
+def letters(passes: Sequence[WatchedRun]) -> dict[Symbol, Size]:
     """Choose short names for unnamed sizes of parameters: `B` for `x.size(0)`."""
     names: dict[Symbol, Size] = {}
     taken: dict[object, set[str]] = {}
