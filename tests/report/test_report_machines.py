@@ -357,6 +357,8 @@ def test_fingerprints_do_not_depend_on_the_line_and_differ_for_repetitions() -> 
     first, second = fingerprints([THROWN_AWAY, THROWN_AWAY], VIEW)
     assert first != second
     assert fingerprints([replace(THROWN_AWAY, code="SF601")], VIEW)[0] != first
+    cells = [replace(CELL, span=replace(CELL.span, path=f"n.ipynb:cell {number}")) for number in (3, 4)]
+    assert fingerprints(cells[:1], VIEW) == fingerprints(cells[1:], VIEW)
     edited = View("/project", sources={"train.py": TRAIN.text.replace("count.float()", "count.half()")}.get)
     assert fingerprints([THROWN_AWAY], edited)[0] != first
 
