@@ -191,8 +191,6 @@ def test_junit_is_a_suite_per_file_and_a_test_per_finding() -> None:
     assert first.attrib == {
         "classname": "train.py",
         "name": "SF101 at train.py:10:28",
-        "file": "train.py",
-        "line": "10",
     }
     failure = first[0]
     assert (failure.tag, failure.get("type"), failure.get("message")) == (
@@ -209,7 +207,10 @@ def test_junit_is_a_suite_per_file_and_a_test_per_finding() -> None:
     )
     assert root[0][2][0].tag == "system-out"  # severity info: a passed test
     assert root[1][0][0].get("message") == "<b>&\"'100%;] ␛[31m␍\n::日本 🙂 ]]> \ufffd"
-    assert [case.get("line") for case in root[2]] == [None, None]
+    assert [case.get("name") for case in root[2]] == [
+        "SF101 at n.ipynb:cell 3:10:47",
+        "not checked at n.ipynb:cell 2:1:2",
+    ]
     assert root[2][1][0].tag == "error"
 
 
