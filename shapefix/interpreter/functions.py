@@ -77,7 +77,7 @@ def run_function(
     try:
         bind_parameters(ev, function, positional, keywords, open_arguments)
         # The body may bind its parameters again.
-        given = dict(frame.scope.names)
+        given = dict(frame.scope.names) if ev.library.signatures else {}
         result = run_body(ev, function, frame)
         if type(result) is Unknown and result.tensor is None and isinstance(function.node, cst.FunctionDef):
             result = annotated_result(ev, function.node.returns) or result

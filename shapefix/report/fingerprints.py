@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Diagnostic, cell_of
 from shapefix.report.edited_text import rows_of
 from shapefix.report.view import View
 
@@ -20,7 +20,9 @@ def fingerprints(findings: Sequence[Diagnostic], view: View) -> list[str]:
     seen: Counter[tuple[str, str, str]] = Counter()
     found = []
     for finding in findings:
-        key = finding.code, view.relative(finding.span.path).replace("\\", "/"), _code(finding, view)
+        # Without the number of a cell, which changes when cells are added.
+        path, _ = cell_of(finding.span.path) or (finding.span.path, 0)
+        key = finding.code, view.relative(path).replace("\\", "/"), _code(finding, view)
         seen[key] += 1
         found.append(_hash((*key, str(seen[key]))))
     return found

@@ -59,22 +59,23 @@ def _finding(finding: Diagnostic, view: View) -> tuple[str, str]:
     else:
         content = f"<failure{_attributes(type=finding.name, message=finding.message)}>{text}</failure>"
         kind = "failure"
-    return kind, _case(finding.code, where, finding.span.path, finding.span.row, content, view)
+    return kind, _case(finding.code, where, finding.span.path, content, view)
 
 
 def _failure(failure: Failure, view: View) -> tuple[str, str]:
     where = ":".join([view.relative(failure.path), *(str(n) for n in (failure.row, failure.column) if n)])
     content = f"<error{_attributes(type='shapefix', message=failure.message)}/>"
-    return "error", _case("not checked", where, failure.path, failure.row, content, view)
+    return "error", _case("not checked", where, failure.path, content, view)
 
 
-def _case(name: str, where: str, path: str, row: int | None, content: str, view: View) -> str:
-    """Return a test named like `SF101 at train.py:10:28`; the row of a cell is not one of the file."""
+def _case(name: str, where: str, path: str, content: str, view: View) -> str:
+    """Return a test named like `SF101 at train.py:10:28`.
+
+    Jenkins' schema has no attributes for a file and a line.
+    """
     cell = cell_of(path)
     file = view.relative(path if cell is None else cell[0])
-    line = {"line": row} if row is not None and cell is None else {}
-    attributes = _attributes(classname=file, name=f"{name} at {where}", file=file, **line)
-    return f"    <testcase{attributes}>{content}</testcase>\n"
+    return f"    <testcase{_attributes(classname=file, name=f'{name} at {where}')}>{content}</testcase>\n"
 
 
 def _attributes(**values: str | int) -> str:

@@ -189,10 +189,10 @@ def _with_metadata(path: Path, head: Mapping[str, str], errors: tuple[str, ...])
 
 
 _BLOCK = re.compile(r"^```python(?P<kind>[^\n]*)\n(?P<code>.*?)^```\n?", re.MULTILINE | re.DOTALL)
-_EXPECTED = re.compile(r"[ \t]+# (?:error|warning|info): \[SF\d{3}\] .*$")
+_EXPECTED = re.compile(r"[ \t]+# (?:error|warning|info): \[[A-Z]+\d+\] .*$")
 _REVEAL = re.compile(r"^[ \t]*reveal\([^\n]*\)[ \t]*\n", re.MULTILINE)
 """A line of `reveal(...)` without its answer: repairs keep it, and tests compare both answers."""
-_FINDING = re.compile(r'# (error|warning|info): \[SF\d{3}\] "([^"]+)"')
+_FINDING = re.compile(r'# (error|warning|info): \[[A-Z]+\d+\] "([^"]+)"')
 
 
 def documentation(body: str, examples: bool) -> str:

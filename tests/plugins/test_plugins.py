@@ -163,6 +163,21 @@ def test_a_plugin_that_raises_costs_one_line(
     assert not any("ACME101" in line for line in lines)
 
 
+def test_the_examples_of_a_page_are_tested_like_ours(site: Path, folder: Path) -> None:
+    options = ("-n", "0", "-q", "-p", "no:cacheprovider", "-k", "ACME101")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "tests/rules/test_pages_check.py"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+    # Two examples, the text and the shown code of the repair, and the default selection.
+    assert ran.stdout.startswith("..... ")
+
+
 def test_the_manual_shows_the_example() -> None:
     page = (ROOT / "shapefix" / "docs" / "plugins.md").read_text()
     example = HERE / "example" / "acme_shapefix"

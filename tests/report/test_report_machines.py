@@ -191,8 +191,6 @@ def test_junit_is_a_suite_per_file_and_a_test_per_finding() -> None:
     assert first.attrib == {
         "classname": "train.py",
         "name": "SF101 at train.py:10:28",
-        "file": "train.py",
-        "line": "10",
     }
     failure = first[0]
     assert (failure.tag, failure.get("type"), failure.get("message")) == (
@@ -209,7 +207,10 @@ def test_junit_is_a_suite_per_file_and_a_test_per_finding() -> None:
     )
     assert root[0][2][0].tag == "system-out"  # severity info: a passed test
     assert root[1][0][0].get("message") == "<b>&\"'100%;] ␛[31m␍\n::日本 🙂 ]]> \ufffd"
-    assert [case.get("line") for case in root[2]] == [None, None]
+    assert [case.get("name") for case in root[2]] == [
+        "SF101 at n.ipynb:cell 3:10:47",
+        "not checked at n.ipynb:cell 2:1:2",
+    ]
     assert root[2][1][0].tag == "error"
 
 
@@ -357,6 +358,8 @@ def test_fingerprints_do_not_depend_on_the_line_and_differ_for_repetitions() -> 
     first, second = fingerprints([THROWN_AWAY, THROWN_AWAY], VIEW)
     assert first != second
     assert fingerprints([replace(THROWN_AWAY, code="SF601")], VIEW)[0] != first
+    cells = [replace(CELL, span=replace(CELL.span, path=f"n.ipynb:cell {number}")) for number in (3, 4)]
+    assert fingerprints(cells[:1], VIEW) == fingerprints(cells[1:], VIEW)
     edited = View("/project", sources={"train.py": TRAIN.text.replace("count.float()", "count.half()")}.get)
     assert fingerprints([THROWN_AWAY], edited)[0] != first
 
