@@ -34,10 +34,10 @@ from shapefix.server.messages import (
     AnalysisLost,
     Answer,
     CheckedTexts,
-    KnownValues,
     RepairedFile,
     RepairOrder,
     TextUpdate,
+    ValuesFound,
 )
 from shapefix.server.open_files import OpenFile, OpenPart, python_file
 from shapefix.server.open_texts import MovedRows, PositionedText, moved_rows
@@ -129,7 +129,7 @@ class ShapefixServer(LanguageServer):
         match answer:
             case CheckedTexts():
                 self._publish(answer)
-            case KnownValues():
+            case ValuesFound():
                 self._take_values(answer)
             case RepairedFile():
                 future = self._repairs.pop(answer.number, None)
@@ -375,7 +375,7 @@ class ShapefixServer(LanguageServer):
 
     # Values
 
-    def _take_values(self, known: KnownValues) -> None:
+    def _take_values(self, known: ValuesFound) -> None:
         file = self._files.get(known.path)
         if file is None or file.number != known.version:
             return

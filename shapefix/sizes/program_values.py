@@ -11,8 +11,8 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.support.describe import MOST_PARTS, DisplayedValue, parts
 from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion
-from shapefix.engine.watchdog import Watchdog, cause_of
-from shapefix.interpreter.budget import OutOfBudget
+from shapefix.engine.watchdog import Watchdog
+from shapefix.interpreter.budget import OutOfBudget, cause_of
 from shapefix.interpreter.modules import Module, nodes
 from shapefix.interpreter.program import run_program
 from shapefix.interpreter.values import Value
