@@ -27,7 +27,14 @@ from shapefix.server.code_actions import (
     is_wanted,
     quick_fixes,
 )
-from shapefix.server.hovers import PointedRule, held_name, pointed, value_text
+from shapefix.server.hovers import (
+    PointedName,
+    PointedRule,
+    held_name,
+    last_of_top_level,
+    pointed,
+    value_text,
+)
 from shapefix.server.inlay_hints import inlay_hints
 from shapefix.server.lsp_diagnostics import failure_diagnostic, lsp_diagnostic
 from shapefix.server.messages import (
@@ -39,8 +46,16 @@ from shapefix.server.messages import (
     RepairOrder,
     TextUpdate,
 )
-from shapefix.server.open_files import OpenFile, OpenPart, python_file
-from shapefix.server.open_texts import MovedRows, PositionedText, moved_rows
+from shapefix.server.open_files import (
+    OpenCell,
+    OpenFile,
+    OpenPart,
+    changed_cells,
+    notebook_file,
+    opened_cells,
+    python_file,
+)
+from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
 from shapefix.shapes.program_values import HeldName
 from shapefix.sources.text import Unreadable, read_source
 
@@ -51,6 +66,12 @@ _PATIENCE = 3.0
 """Seconds that a request waits for the analysis of the present text."""
 _WATCHED = ("**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/shapefix.toml", "**/.gitignore")
 _SETTINGS = ("pyproject.toml", "shapefix.toml", ".gitignore")
+
+
+# All cells are wanted: a finding counts the others, too.
+_NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    [types.NotebookDocumentFilterWithNotebook(types.NotebookDocumentFilterNotebookType("jupyter-notebook"))]
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,9 @@ class ShapefixServer(LanguageServer):
     """The state of one client: its open files, and the newest findings in them."""
 
     def __init__(self) -> None:
-        super().__init__("shapefix", shapefix.__version__)
+        super().__init__("shapefix", shapefix.__version__, notebook_document_sync=_NOTEBOOKS)
+        self._cells: dict[str, tuple[OpenCell, ...]] = {}
+        """The cells of each open notebook, by its path."""
         self.options = ServerOptions()
         self._process: AnalysisProcess | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -136,7 +159,8 @@ class ShapefixServer(LanguageServer):
                 if future is not None and not future.done():
                     future.set_result(answer)
             case AnalysisLost():
-                text = f"the analysis has ended unexpectedly: {', '.join(answer.paths) or 'without a file'}"
+                blamed = f" at {', '.join(answer.paths)}" if answer.paths else ""
+                text = f"the analysis ended unexpectedly{blamed} and starts again"
                 self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"shapefix: {text}"))
                 for future in self._repairs.values():
                     if not future.done():
@@ -150,9 +174,23 @@ class ShapefixServer(LanguageServer):
         self._numbers += 1
         return self._numbers
 
+    @property
+    def encoding(self) -> Encoding:
+        """The encoding of positions of this client."""
+        return self.workspace.position_encoding or types.PositionEncodingKind.Utf16
+
     def encoded(self, text: str) -> PositionedText:
         """Return a text with the positions of this client."""
-        return PositionedText(text, self.workspace.position_encoding or types.PositionEncodingKind.Utf16)
+        return PositionedText(text, self.encoding)
+
+    def cells(self, path: str) -> tuple[OpenCell, ...] | None:
+        """Return the cells of an open notebook."""
+        return self._cells.get(path)
+
+    def set_notebook(self, path: str, cells: tuple[OpenCell, ...], at_once: bool) -> None:
+        """Open or change a notebook."""
+        self._cells[path] = cells
+        self.set_file(notebook_file(path, self.next_number(), cells), at_once)
 
     def set_file(self, file: OpenFile, at_once: bool) -> None:
         """Open or change a file; check it soon, or at once."""
@@ -168,6 +206,7 @@ class ShapefixServer(LanguageServer):
 
     def close_file(self, path: str) -> None:
         """Close a file; its findings disappear."""
+        self._cells.pop(path, None)
         file = self._files.pop(path, None)
         if file is None:
             return
@@ -188,6 +227,10 @@ class ShapefixServer(LanguageServer):
         """Return an open text and its path in findings; None for an unknown one."""
         file = self._files.get(self._of_uri.get(uri, ""))
         return next((each for each in file.parts.items() if each[1].uri == uri), None) if file else None
+
+    def part_file(self, uri: str) -> str | None:
+        """Return the path of the file of an open text."""
+        return self._of_uri.get(uri)
 
     def findings_in(self, path: str) -> tuple[Diagnostic, ...]:
         """Return the findings in an open text, by its path in findings."""
@@ -309,6 +352,20 @@ class ShapefixServer(LanguageServer):
         edit = fix_all(repaired.texts, file, self._versioned_edits)
         return types.CodeAction(action.title, action.kind, edit=edit)
 
+    def _value_text(self, at: PointedName, path: str) -> str | None:
+        """Return the value of a name in an open text; in a notebook it may be of an earlier cell."""
+        file = self._files.get(_file_of(path))
+        if file is None or path not in file.parts:
+            return None
+        values, moved = self._known_values(path, file.parts[path])
+        held = held_name(at, values, moved)
+        earlier = list(file.parts)[: list(file.parts).index(path)]
+        while not held and earlier:
+            path = earlier.pop()
+            values, moved = self._known_values(path, file.parts[path])
+            held = last_of_top_level(at.name, values)
+        return value_text(at.name, held, file.parts[path].text.rows, moved)
+
     def _publish(self, checked: CheckedTexts) -> None:
         """Publish the findings of a project, unless one of its texts has changed since."""
         files = {path: self._files.get(path) for path in checked.versions}
@@ -427,8 +484,7 @@ class ShapefixServer(LanguageServer):
             text = None if page is None else page.text(examples=False)
         else:
             await self.has_values(_file_of(path))
-            values, moved = self._known_values(path, part)
-            text = value_text(at.name, held_name(at, values, moved), list(part.text.rows), moved)
+            text = self._value_text(at, path)
         if text is None:
             return None
         span = Span(path, at.row, at.column, at.row, at.end_column)
@@ -486,6 +542,12 @@ def file_path(uri: str, folder: str | None) -> str | None:
     return None
 
 
+def notebook_path(uri: str) -> str | None:
+    """Return the path of a saved notebook, None for another one."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return os.path.normpath(path) if path is not None and path.endswith(".ipynb") else None
+
+
 def make_server() -> ShapefixServer:
     """Return a server with all of its features."""
     server = ShapefixServer()
@@ -523,7 +585,7 @@ def make_server() -> ShapefixServer:
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(ls: ShapefixServer, params: types.DidChangeTextDocumentParams) -> None:
         known = ls.part(params.text_document.uri)
-        if known is None:
+        if known is None or known[0] != ls.part_file(params.text_document.uri):
             return
         path, part = known
         text = part.text.changed(params.content_changes)
@@ -540,6 +602,31 @@ def make_server() -> ShapefixServer:
         known = ls.part(params.text_document.uri)
         if known is not None:
             ls.close_file(known[0])
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def did_open_notebook(ls: ShapefixServer, params: types.DidOpenNotebookDocumentParams) -> None:
+        path = notebook_path(params.notebook_document.uri)
+        if path is not None:
+            cells = params.notebook_document.cells
+            ls.set_notebook(path, opened_cells(cells, params.cell_text_documents, ls.encoding), at_once=True)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def did_change_notebook(ls: ShapefixServer, params: types.DidChangeNotebookDocumentParams) -> None:
+        path = notebook_path(params.notebook_document.uri)
+        cells = None if path is None else ls.cells(path)
+        if path is not None and cells is not None and params.change.cells is not None:
+            changed = changed_cells(cells, params.change.cells, ls.encoding)
+            ls.set_notebook(path, changed, at_once=params.change.cells.structure is not None)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    def did_save_notebook(ls: ShapefixServer, params: types.DidSaveNotebookDocumentParams) -> None:
+        ls.update(TextUpdate(with_new_files=not ls.watches_files), at_once=True)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def did_close_notebook(ls: ShapefixServer, params: types.DidCloseNotebookDocumentParams) -> None:
+        path = notebook_path(params.notebook_document.uri)
+        if path is not None:
+            ls.close_file(path)
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,
