@@ -21,7 +21,7 @@ from shapefix.cli.output import (
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import ProgressBar, echo_err, read_input, use_color, width
 from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.batch import project_root_of
+from shapefix.engine.batch import project_root_of, requirements_root
 from shapefix.engine.session import CheckSession, StandardInput, discovered_files
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import real_path
@@ -174,7 +174,8 @@ def _show(request: CheckRequest, settings: Settings) -> int:
             if configuration.path in seen:
                 continue
             seen.add(configuration.path)
-            shown = _settings(configuration.path, path, project_root_of(path, folders), settings)
+            root = requirements_root(project_root_of(path, folders), folders)
+            shown = _settings(configuration.path, path, root, settings)
             write(one_line(line) + "\n" for line in shown)
     report_failures(found.failures, view)
     if not request.quiet:
@@ -185,7 +186,7 @@ def _show(request: CheckRequest, settings: Settings) -> int:
 def _settings(source: str | None, path: str, root: str, settings: Settings) -> Iterable[str]:
     """Render the settings of one configuration file, as they apply to the file at path.
 
-    root is that of its project.
+    root is the last folder with requirements for it.
     """
     configuration = settings.configuration(path)
     yield f"# {source or 'defaults, without a configuration file'}\n"

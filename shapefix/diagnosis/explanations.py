@@ -12,6 +12,8 @@ from shapefix.rulebook.error_pages import ErrorPage, error_pages
 _FIELD = re.compile(r"\{(\w+)(:int)?\}")
 _LONGEST = 4_000
 """Characters of a message that are compared with templates."""
+_LONGEST_VALUE = 120
+"""Characters of a field in an explanation."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,25 @@ def explain_message(message: str) -> MessageExplanation | None:
     ]
     if not found:
         return None
-    _, page, match = max(found, key=lambda each: each[0])
+    _, page, _ = max(found, key=lambda each: each[0])
+    # A page may have a template for each part of a message: the first one is certainly whole.
+    match = min((match for _, of, match in found if of is page), key=lambda each: each.start())
     fields = {name: value.strip().rstrip(".") for name, value in match.groupdict().items()}
 
     def filled(text: str) -> str:
-        return _FIELD.sub(lambda field: fields.get(field[1], field[0]), text)
+        return _FIELD.sub(lambda field: _shortened(fields.get(field[1], field[0])), text)
 
     return MessageExplanation(
         page.name, fields, filled(page.what), tuple(map(filled, page.causes)), filled(page.look)
     )
+
+
+def _shortened(value: str) -> str:
+    """Cut a long list of names after its first ones."""
+    if len(value) <= _LONGEST_VALUE:
+        return value
+    kept, comma, _ = value[:_LONGEST_VALUE].rpartition(",")
+    return f"{kept} and more" if comma else f"{value[:_LONGEST_VALUE]}…"
 
 
 def template_pattern(template: str) -> re.Pattern[str]:

@@ -26,6 +26,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.engine.session import CheckSession
 from shapefix.engine.source_overlay import real_path
+from shapefix.sources.notebook_outputs import RunCell
 from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import is_notebook
 
@@ -36,33 +37,49 @@ _LONGEST = 160
 def with_stored_errors(session: CheckSession, findings: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Confirm findings by stored errors, and add the other known errors as info.
 
-    Errors of lines that have changed since are left out.
+    Errors of lines that have changed since are left out. A finding becomes info, too, if the author ran the
+    next cell after its error: it is known, and often there to be seen.
     """
     confirmed: dict[tuple[str, Span], Confirmation] = {}
     added: dict[Span, Diagnostic] = {}
+    shown_on_purpose: set[tuple[str, Span]] = set()
     for path in filter(is_notebook, session.files):
         data = session.data(path) or b""
         if (b'"error"' not in data and b'"pyerr"' not in data) or not mentions_library(data):
             continue
         sources = FrameSources(".", real_path(path))
-        for stored in stored_reports(read_cells(path)):
+        cells = read_cells(path)
+        for stored in stored_reports(cells):
             frames = _own_frames(stored, sources, session)
             if not frames:
                 continue
             found = causes(stored.report, frames, findings)
+            note = _note(stored.report, frames)
             if found and found[0].is_at_failing_line:
                 cause = found[0].finding
+                if note is not None and len(frames) == 1 and _was_left(stored.cell, cells):
+                    shown_on_purpose.add((cause.code, cause.span))
+                    added[note.span] = note
+                    continue
                 reason = f"cell {stored.cell.number} raised this error when it last ran"
                 confirmed[cause.code, cause.span] = Confirmation(RunVerdict.CONFIRMED, reason)
-            elif (note := _note(stored.report, frames)) is not None:
+            elif note is not None:
                 added[note.span] = note
     if not confirmed and not added:
         return tuple(findings)
     kept = (
         replace(each, confirmation=confirmed.get((each.code, each.span), each.confirmation))
         for each in findings
+        if (each.code, each.span) not in shown_on_purpose
     )
     return tuple(in_run_order([*kept, *added.values()]))
+
+
+def _was_left(failed: RunCell, cells: Sequence[RunCell]) -> bool:
+    """Whether the next cell with a count ran after a failed one."""
+    later = (cell.count for cell in cells if cell.number > failed.number and cell.count is not None)
+    following = next(later, None)
+    return failed.count is not None and following is not None and following > failed.count
 
 
 def _own_frames(

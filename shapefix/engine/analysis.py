@@ -16,7 +16,7 @@ from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.shared_operands import with_shared_operands
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span, Unchecked
-from shapefix.engine.demos import demo_mismatches, training_script
+from shapefix.engine.demos import demo_mismatches, mismatches_in_tests, training_script
 from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
@@ -164,7 +164,8 @@ class FileAnalyzer:
                 probes.found.add(user)
             return user is not None
 
-        events: Sequence[Event] = ev.events
+        in_tests = mismatches_in_tests(ev.events, path)
+        events: Sequence[Event] = [event for event in ev.events if event not in in_tests]
         demo = demo_mismatches(events, path)
         if demo:
             script = training_script(self._project, path, self._read)

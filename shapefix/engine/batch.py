@@ -79,8 +79,9 @@ class BatchRunner:
         root = self._roots.get(folder)
         if root is None:
             root = self._roots[folder] = project_root_of(path, self._folders)
-        version = self.settings.transformers_version(path, root)
-        oldest = self.settings.oldest_versions(path, root)
+        top = requirements_root(root, self._folders)
+        version = self.settings.transformers_version(path, top)
+        oldest = self.settings.oldest_versions(path, top)
         return FileTask(path, data, root, self.settings.rules(path), version, oldest)
 
     def forget(self, path: str) -> None:
@@ -159,8 +160,21 @@ class BatchRunner:
 
 def project_root_of(path: str, folders: Iterable[str]) -> str:
     """Return the root of the project of the file at path, for folders as in BatchRunner."""
+    return project_root(path, _checked_folder(path, folders))
+
+
+def requirements_root(root: str, folders: Iterable[str]) -> str:
+    """Return the last folder above a project with requirements for it.
+
+    A part of a checked repository may have a setup file of its own.
+    """
+    return _checked_folder(root, folders) or root
+
+
+def _checked_folder(path: str, folders: Iterable[str]) -> str | None:
+    """Return the outermost of some checked folders around a path, or the path itself if it is one."""
     above = [each for each in folders if os.path.commonpath((each, path)) == each]
-    return project_root(path, min(above, key=len, default=None))
+    return min(above, key=len, default=None)
 
 
 def processors() -> int:

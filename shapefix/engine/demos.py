@@ -1,4 +1,4 @@
-"""Demos in the files of a library: no evidence for the devices of its callers."""
+"""Demos and tests of a library: no evidence for the devices of its callers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.training import Backward
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import DeviceKind
 from shapefix.sources.gpu_use import uses_gpu
 from shapefix.sources.importers import MOST_SEARCHED, importers
 from shapefix.sources.project import Project, files_below
-from shapefix.sources.relevance import mentions_training
+from shapefix.sources.relevance import is_test_file, mentions_training
 from shapefix.sources.text import SourceText, Unreadable
 
 
@@ -25,6 +26,23 @@ def demo_mismatches(events: Sequence[Event], path: str) -> frozenset[Event]:
         event
         for event in events
         if isinstance(event, DeviceMismatch) and event.place.module.path == path and _is_from_demo(event)
+    )
+
+
+def mismatches_in_tests(events: Sequence[Event], path: str) -> frozenset[Event]:
+    """Return the mismatches in the library of a test, with tensors moved there to a device of the machine.
+
+    The models of tests stay on the CPU, where tests run; the library's own scripts move them.
+    """
+    if not is_test_file(path):
+        return frozenset()
+    return frozenset(
+        event
+        for event in events
+        if isinstance(event, DeviceMismatch)
+        and event.place.module.path != path
+        and event.other.kind is DeviceKind.CHOSEN
+        and (event.other.place is None or event.other.place.module.path != path)
     )
 
 

@@ -51,7 +51,7 @@ def _faults(
         method = _method(cls, name)
         if method is not None:
             yield StepFault.HOOK, method, method.name
-    for name in sorted(WITHOUT_LOG):
+    for name in sorted(WITHOUT_LOG) if is_new else ():
         method = _method(cls, name)
         if method is not None:
             yield from ((StepFault.LOGGED, method, call) for call in _logging(method))
@@ -74,7 +74,7 @@ def _faults(
         yield StepFault.OPTIMIZERS, optimizers, several
         return
     if step is not None:
-        yield from ((StepFault.COLLECTED, step, call) for call in _collecting(step))
+        yield from ((StepFault.COLLECTED, step, call) for call in _collecting(cls, step))
         found = _fault_of_step(step)
         if found is not None:
             yield found[0], step, found[1]
@@ -182,8 +182,12 @@ def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | Non
     return None
 
 
-def _collecting(step: cst.FunctionDef) -> Iterator[cst.Call]:
-    """Yield the calls to append the returned loss to an attribute: `self.losses.append(loss)`."""
+def _collecting(cls: ClassValue, step: cst.FunctionDef) -> Iterator[cst.Call]:
+    """Yield the calls to append the returned loss to an attribute: `self.losses.append(loss)`.
+
+    Lists emptied by another method are left out: Lightning's own recipe keeps the losses of one epoch so.
+    """
+    emptied = {name for other in _methods(cls) if other.name.value != "__init__" for name in _emptied(other)}
     inside = list(_own(step.body))
     returned = {name for each in inside if isinstance(each, cst.Return) for name in _loss_of(each.value)}
     assigned = [
@@ -205,10 +209,32 @@ def _collecting(step: cst.FunctionDef) -> Iterator[cst.Call]:
         if (
             method == "append"
             and owner.startswith("self.")
+            and owner not in emptied
             and name in returned
             and assigned.count(name) == 1
         ):
             yield each
+
+
+def _methods(cls: ClassValue) -> Iterator[cst.FunctionDef]:
+    for base in lineage(cls):
+        for value in base.fields.values() if isinstance(base, ClassValue) else ():
+            if isinstance(value, FunctionValue) and isinstance(value.node, cst.FunctionDef):
+                yield value.node
+
+
+def _emptied(method: cst.FunctionDef) -> Iterator[str]:
+    """Yield the attributes that a method empties or assigns: `self.losses.clear()`."""
+    for node in _own(method.body):
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            if node.func.attr.value == "clear":
+                yield dotted_name(node.func.value)
+        elif isinstance(node, cst.Assign):
+            yield from (dotted_name(target.target) for target in node.targets)
+        elif isinstance(node, cst.Del):
+            yield from (
+                dotted_name(part.value) for part in nodes(node.target) if isinstance(part, cst.Subscript)
+            )
 
 
 def _loss_of(value: cst.BaseExpression | None) -> Iterator[str]:

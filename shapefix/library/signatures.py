@@ -131,7 +131,13 @@ def _fits(signature: str, given: Arguments, signatures: tuple[str, ...]) -> bool
     count = len(given.positional)
     if any(name in given.keywords for name in list(known)[:count]):
         return False
-    return all(default is not None or name in given.keywords for name, default in list(known.items())[count:])
+    return lacks_nothing(signature, given)
+
+
+def lacks_nothing(signature: str, given: Arguments) -> bool:
+    """Check whether each parameter without a default has an argument; open arguments may be any."""
+    needed = parameters(signature)[len(given.positional) :]
+    return given.open or all(default is not None or name in given.keywords for name, default in needed)
 
 
 def arguments_under(call: Call, name: str) -> BoundArguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 
 LIBRARIES = frozenset(
     {"torch", "transformers", "datasets", "lightning", "accelerate", "einops", "timm", "trl", "peft"}
@@ -36,6 +37,14 @@ _TRAINING = (
 def mentions_training(data: bytes) -> bool:
     """Check whether the bytes of a file look like a training or evaluation script."""
     return any(text in data for text in _TRAINING)
+
+
+_TEST_FILE = re.compile(r"(?:^test_.*|_test|unittests?)\.(?:py|ipynb)$")
+
+
+def is_test_file(path: str) -> bool:
+    """Check the name of a file for one of tests; a `test.py` may well evaluate a model."""
+    return _TEST_FILE.search(PurePath(path).name) is not None
 
 
 _PLACES = re.compile(

@@ -245,3 +245,53 @@ def test_a_dictionary_is_not_detached(annotation: str, fixes: int, check: Check)
     """
     (found,) = check(textwrap.dedent(code), {"SF701"})
     assert sum(bool(fix.edits) for fix in found.fixes) == fixes
+
+
+LIGHTNING = """
+import lightning.pytorch as pl
+import torch
+from torch import nn
+
+
+class Model(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net, self.losses = nn.Linear(4, 1), []
+
+    def parts(self, batch){annotation}:
+        loss = self.net(batch).mean()
+        return {returned}
+
+    def training_step(self, batch, batch_idx):
+        result = self.parts(batch)
+        self.losses.append(result)
+        return result
+
+    def on_train_epoch_end(self):
+        {end}
+
+
+pl.Trainer().fit(Model(), load())
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "returned", "fixed"),
+    [
+        ("", "loss", ["result.detach()"]),
+        ("", '{"loss": loss}', []),
+        (" -> dict[str, torch.Tensor]", "collect(loss)", []),
+    ],
+)
+def test_the_results_of_lightning_steps_are_detached_where_they_are_tensors(
+    annotation: str, returned: str, fixed: list[str], check: Check
+) -> None:
+    code = LIGHTNING.format(annotation=annotation, returned=returned, end="pass")
+    (finding,) = check(code, {"SF701"})
+    assert [edit.content for fix in finding.fixes for edit in fix.edits] == fixed
+
+
+@pytest.mark.parametrize("end", ["self.losses.clear()", "self.losses = []", "del self.losses[:]"])
+def test_the_losses_of_one_epoch_are_not_reported(end: str, check: Check) -> None:
+    code = LIGHTNING.format(annotation="", returned="loss", end=end)
+    assert not check(code, {"SF701"})

@@ -144,6 +144,10 @@ SILENT = {
         FUNCTION
         + "net = Net()\nfor p in net.parameters():\n    p.requires_grad = False\nevaluate(net, load())"
     ),
+    "volatile inputs of torch 0.3": FUNCTION.replace(
+        "model(inputs)", "model(Variable(inputs, volatile=True))"
+    )
+    + "from torch.autograd import Variable\nevaluate(Net(), load())",
     "trained again": FUNCTION.replace("    scores = []", "    scores = []\n    model.train()")
     + "evaluate(Net(), load())",
     "never put into evaluation mode": FUNCTION.replace("    model.eval()\n", "") + "evaluate(Net(), load())",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
 from checking import Check
 
 from shapefix.diagnostics import Applicability, Comparison, Condition, Diagnostic, Variable
+from shapefix.engine.session import CheckSession
+from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.repair.edits import apply
 
 CODES = frozenset({"SF508", "SF509", "SF512"})
@@ -190,3 +193,43 @@ loss = nn.CrossEntropyLoss()(Net()(torch.rand(4, 8)), torch.zeros(4).long())
     repaired, _, _ = apply(code, [fix])
     assert repaired == code.replace(f"        {line}\n", f"        {kept}\n" if kept else "")
     exec(repaired, {})
+
+
+COLLATED = """
+from datasets import load_dataset
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, DataCollatorForSeq2Seq
+
+tokenizer = AutoTokenizer.from_pretrained("facebook/bart-base")
+model = AutoModelForSeq2SeqLM.from_pretrained("facebook/bart-base")
+
+
+def encode(rows):
+    encoded = tokenizer(rows["text"], truncation=True)
+    encoded["labels"] = tokenizer(rows["summary"], truncation=True)["input_ids"]
+    return encoded
+
+
+rows = load_dataset("notes", split="train")
+rows = rows.map(encode, batched=True, remove_columns=rows.column_names)
+batches = DataLoader(rows, batch_size=8, collate_fn=DataCollatorForSeq2Seq(tokenizer, model=model))
+for batch in tqdm(batches):
+    scores = model(**batch)[1]
+    loss = nn.CrossEntropyLoss()(scores.view(-1, model.config.vocab_size), batch["labels"].view(-1))
+"""
+
+
+def test_a_collator_pads_labels_with_ids_outside_of_the_loss(check: Check) -> None:
+    assert not check(HEAD + COLLATED, {"SF203"})
+
+
+@pytest.mark.parametrize(("required", "codes"), [("torch==1.0.0", []), ("torch>=2.0", ["SF512"])])
+def test_full_takes_the_dtype_of_its_value_since_torch_1_7(
+    tmp_path: Path, required: str, codes: list[str]
+) -> None:
+    (tmp_path / "requirements.txt").write_text(required)
+    code = "loss = nn.BCELoss()(torch.sigmoid(torch.randn(8)), torch.full((8,), 1))\n"
+    (tmp_path / "train.py").write_text(HEAD + code)
+    session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
+    assert [each.code for each in session.findings()] == codes

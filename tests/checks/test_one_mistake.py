@@ -54,11 +54,13 @@ def test_a_model_that_was_not_moved_is_one_mistake(check: Check) -> None:
     assert all("Tagger" in habit for habit in habits)
 
 
-def test_inputs_that_were_not_moved_are_a_mistake_each(check: Check) -> None:
+def test_inputs_that_do_not_follow_their_model_are_one_mistake(check: Check) -> None:
     use = "net = nn.Linear(8, 8).to(device)\na, b = torch.zeros(4, 8), torch.ones(4, 8)\nnet(a)\nnet(b)\n"
     one, two = found(check, use, "SF602")
-    assert one.habit == two.habit == ""
-    assert one.cause != two.cause
+    assert one.habit == two.habit != ""
+    assert {fix.edits[0].content for each in (one, two) for fix in each.fixes} == {", device=device"}
+    other = use + "c = torch.zeros(4, 8)\nnn.Linear(8, 8).to(device)(c)\n"
+    assert len({each.habit for each in found(check, other, "SF602")}) == 2
 
 
 def test_the_place_is_where_the_model_is_moved_but_not_its_input(check: Check) -> None:

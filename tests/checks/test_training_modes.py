@@ -8,6 +8,9 @@ import pytest
 from checking import Check
 
 from shapefix.diagnostics import Applicability, Diagnostic
+from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.values import LibraryObject, PerhapsNone
+from shapefix.library.nn.module import MODULE, modules_in
 from shapefix.library.optim.modes import WITH_DROPOUT
 from shapefix.repair.fixpoint import repair
 
@@ -88,6 +91,13 @@ def test_a_model_of_transformers_comes_for_training_unless_it_is_loaded(check: C
     assert made.training
     made.save_pretrained(check.folder)
     assert not transformers.GPT2LMHeadModel.from_pretrained(check.folder).training
+
+
+def test_an_optional_part_belongs_to_its_model() -> None:
+    model, part = LibraryObject(MODULE), LibraryObject("torch.nn.BatchNorm1d")
+    model.fields["norm"] = PerhapsNone(part)
+    model.fields["norms"] = ListValue([PerhapsNone(part)])
+    assert list(modules_in(model)) == [model, part]
 
 
 @pytest.mark.parametrize(

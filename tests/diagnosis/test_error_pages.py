@@ -91,6 +91,11 @@ def test_every_wording_has_the_fields_of_the_sentence(page: ErrorPage) -> None:
 @pytest.mark.parametrize(
     ("message", "name"),
     [
+        (
+            "invalid argument 0: Sizes of tensors must match except in dimension 0. Got 0 and 1 in dimension"
+            " 1 at /opt/THCTensorMath.cu:71",
+            "joined-sizes",
+        ),
         ("size mismatch, m1: [32 x 512], m2: [256 x 10] at /tmp/TH.cpp:290", "matrix-product"),
         (
             "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
@@ -129,3 +134,15 @@ def test_fields_are_filled_in() -> None:
     found = explain_message("CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total")
     assert found is not None
     assert found.fields == {"amount": "2.50 GiB"}
+
+
+def test_long_lists_of_names_are_cut_and_the_first_part_of_a_message_counts() -> None:
+    names = ", ".join(f'"blocks.{number}.norm.weight"' for number in range(400))
+    message = f'Missing key(s) in state_dict: {names}.\n\tUnexpected key(s) in state_dict: "net.weight".'
+    found = explain_message(message)
+    assert found is not None
+    assert found.what == (
+        "The names in the checkpoint differ from those of the model: "
+        + ", ".join(f'"blocks.{number}.norm.weight"' for number in range(5))
+        + " and more."
+    )

@@ -68,6 +68,23 @@ def test_another_error_is_shown_with_its_cell_and_is_not_a_finding(checked: Chec
     ]
 
 
+PRODUCT = "torch.zeros(8, 4000) @ torch.zeros(271, 256)"
+
+
+@pytest.mark.parametrize(("ran_on", "shown"), [(False, "SF503"), (True, "stored-error")])
+def test_an_error_that_the_author_left_behind_is_no_finding(
+    checked: Checked, tmp_path: Path, ran_on: bool, shown: str
+) -> None:
+    path = tmp_path / "tutorial.ipynb"
+    store_error(path, ("import torch", PRODUCT, "torch.zeros(1)"))
+    if not ran_on:
+        content = json.loads(path.read_text())
+        content["cells"][-1]["execution_count"] = None
+        path.write_text(json.dumps(content))
+    code, out = checked()
+    assert (code, out.split()[2]) == (int(not ran_on), shown)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("return self.fc(x)", "return self.fc(x[:, :271])"), ("net = Net()", "net = Net().eval()")],

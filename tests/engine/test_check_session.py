@@ -81,6 +81,26 @@ def test_another_version_of_transformers_is_analysed_anew_and_reaches_the_evalua
     assert examined().stats.cached == 1
 
 
+def test_requirements_of_the_checked_folder_hold_for_parts_with_a_setup_file(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str | None] = []
+
+    def run_program(ev: Evaluator, *arguments: object) -> None:
+        seen.append(ev.oldest_versions.get("torch"))
+
+    monkeypatch.setattr(analysis, "run_program", run_program)
+    write(train=VIEW)
+    part = tmp_path / "kernels"
+    part.mkdir()
+    (tmp_path / "train.py").rename(part / "train.py")
+    (part / "setup.py").write_text("from setuptools import setup\n\nsetup(name='kernels')\n")
+    (tmp_path / "README.md").write_text("    conda install pytorch=0.4.1 -c pytorch\n")
+    examined()
+    examined("kernels/train.py")
+    assert "0.4.1" in seen
+
+
 def test_a_change_in_an_imported_file_is_seen_through_the_cache(write: Write) -> None:
     write(model=MODEL, train=SLICED)
     assert places(examined()) == [("model.py", 5)]

@@ -76,3 +76,35 @@ def test_a_file_that_trains_is_no_demo(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL + training, "utf-8")
     (tmp_path / "train.py").write_text(TRAIN, "utf-8")
     assert codes(tmp_path, "model.py") == ["SF602"]
+
+
+LIBRARY = (
+    MODEL[: MODEL.index("if __name__")]
+    + """
+def predict(net, x):
+    return net(x.to(device))
+"""
+)
+TEST = """
+import torch
+from model import Net, device, predict
+
+
+def test_sizes():
+    assert predict(Net(), torch.randn(8, 4)).shape == (8, 2)
+"""
+
+
+def test_a_test_on_the_cpu_decides_nothing_for_the_library(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(LIBRARY, "utf-8")
+    (tmp_path / "test_model.py").write_text(TEST, "utf-8")
+    (tmp_path / "predict.py").write_text(TEST + "\n\ntest_sizes()\n", "utf-8")
+    assert codes(tmp_path, "test_model.py") == []
+    assert codes(tmp_path, "predict.py") == ["SF602"]
+
+
+def test_a_test_that_mixes_devices_itself_is_wrong(tmp_path: Path) -> None:
+    mixed = TEST.replace("predict(Net(), torch.randn(8, 4))", "Net()(torch.randn(8, 4, device=device))")
+    (tmp_path / "model.py").write_text(LIBRARY, "utf-8")
+    (tmp_path / "test_model.py").write_text(mixed, "utf-8")
+    assert codes(tmp_path, "test_model.py") == ["SF602"]

@@ -226,3 +226,49 @@ def test_match(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+TEXT_METHODS = (
+    '.lower() == "beam"',
+    '.upper().lower() == "greedy"',
+    '.strip("g") == "reedy"',
+    '.replace("e", "a") == "graady"',
+    '.removesuffix("y").endswith("d")',
+    '.startswith(("gr", "be"))',
+    ".isdigit()",
+    ".title().isupper()",
+)
+
+
+@pytest.mark.parametrize("method", TEXT_METHODS)
+def test_methods_of_known_texts_decide_branches(tmp_path: Path, method: str) -> None:
+    taken = eval(f'"greedy"{method}')
+    holds(
+        f"""
+        import torch
+
+        def infer(mode="greedy"):
+            if mode{method}:
+                return torch.zeros(2, 3)
+            return torch.zeros(4)
+
+        reveal(infer())  # {"f32[2, 3]" if taken else "f32[4]"}
+        """,
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("text", ["mode.lower()", '"x".replace("x", mode)', '("x" * 10 ** 6).upper()'])
+def test_methods_of_unknown_or_long_texts_decide_nothing(tmp_path: Path, text: str) -> None:
+    holds(
+        f"""
+        import torch
+        from elsewhere import mode
+
+        x = torch.zeros(2)
+        if {text} == "beam":
+            x = torch.zeros(3, 4)
+        reveal(x)  # f32[...]
+        """,
+        tmp_path,
+    )

@@ -123,3 +123,47 @@ y = torch.from_numpy(LabelEncoder().fit_transform(["a", "b", "c", "b"]))
 loss = torch.nn.functional.cross_entropy(torch.nn.Linear(4, {classes})(torch.randn(4, 4)), y)
 """
     assert bool(check(code, {"SF517"})) is found
+
+
+SAMPLED = """
+import pandas as pd
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __init__(self, table):
+        self.table = table
+
+    def __len__(self):
+        return len(self.table)
+
+    def __getitem__(self, i):
+        return torch.tensor(self.table.loc[i, "x"])
+
+
+train = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5]}).sample(frac=0.5, random_state=0)
+LINE
+for x in DataLoader(Rows(train), batch_size=2):
+    print(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "raises"),
+    [
+        ("", True),
+        ("train.reset_index()", True),
+        ("train.reset_index(inplace=True, drop=True)", False),
+        ("train = train.reset_index(drop=True)", False),
+        ("train.index = range(len(train))", False),
+    ],
+)
+def test_new_labels_after_a_sample(line: str, raises: bool, check: Check) -> None:
+    code = SAMPLED.replace("LINE", line)
+    if raises:
+        with pytest.raises(KeyError):
+            exec(code, {})
+    else:
+        exec(code, {})
+    assert [each.code for each in check(code, {"SF523"})] == ["SF523"] * raises

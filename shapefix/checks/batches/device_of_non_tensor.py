@@ -31,7 +31,11 @@ def device_of_non_tensor(event: MoveOfNonTensor, context: CheckContext, rule: Ru
     is_tensors = _items(event.value) == "tensors"
     named = f"`{event.key}` of the batch" if event.key is not None else f"`{abbreviate(subject)}`"
     method = node.func.attr.value
-    kind = f"{_kind(event.value)}{' (the dataset returns lists)' if is_tensors else ', not a tensor'}"
+    kind = _kind(event.value)
+    if not is_tensors:
+        kind += ", not a tensor"
+    elif event.batch is not None:
+        kind += " (the dataset returns lists)"
     evidence = list(call_trace(event))
     if event.batch is not None and event.key in event.batch.written:
         evidence.append(Evidence(event.batch.written[event.key].span, f"`{event.key}` added here"))

@@ -92,7 +92,12 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     elif event.fault is StepFault.NOTHING:
         yield from _returning(event, "loss", "loss")
     elif event.fault is StepFault.LOGGED:
-        advice = "log in `on_train_epoch_end` or `on_validation_epoch_end`"
+        is_prediction = "predict" in event.method.name.value
+        advice = (
+            "return the value: `Trainer.predict` returns those of all batches"
+            if is_prediction
+            else "log in `on_train_epoch_end` or `on_validation_epoch_end`"
+        )
         yield Fix(Applicability.DISPLAY, advice, ())
     elif event.fault is StepFault.IDLE:
         advice = "drop `self.automatic_optimization = False`, or call `manual_backward` and `step`"

@@ -185,7 +185,10 @@ def place_seen(event: DeviceMismatch) -> Place:
 
 
 def _mistake(event: DeviceMismatch) -> str:
-    """Return the mistake shown by several operations: a model left on the CPU, a layer made on a GPU."""
+    """Return the mistake shown by several operations.
+
+    That is a model left on the CPU, a layer made on a GPU, or the data of one moved model left on the CPU.
+    """
     owner = enclosing_class(event.place)
     there = event.other.place
     if there is not None and isinstance(there.node, cst.Call):
@@ -193,6 +196,8 @@ def _mistake(event: DeviceMismatch) -> str:
             return f"{there.span.path}:{there.span.row} is made on a device"
     if event.here is None and owner is not None:
         return f"{event.place.module.path}: {owner.name.value} is not moved"
+    if there is not None and event.here is not None and not event.cpu.of_weights:
+        return f"{there.span.path}:{there.span.row} leaves others on the CPU"
     return ""
 
 

@@ -15,7 +15,7 @@ from shapefix.checks.support.conditions import comparison, in_backticks
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
-from shapefix.checks.support.syntax import enclosing, number_index
+from shapefix.checks.support.syntax import enclosing, is_iterated, number_index
 from shapefix.checks.support.torch_errors import UNPACKING, torch_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Moment
@@ -140,7 +140,7 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str 
         return f"but its size {context.text(error.whole)} in dimension {error.dim} is not {parts}"
     if isinstance(error, TooManyIndices):
         if not error.rank:
-            return "and cannot be indexed"
+            return f"and cannot be {'iterated over' if is_iterated(event.place) else 'indexed'}"
         return f"but {error.given} indices are too many for {_dimensions(error.rank)}"
     if isinstance(error, IndexOutOfRange):
         index, size = context.text(error.index), context.text(error.size)

@@ -46,6 +46,7 @@ _ALL_ELEMENTS = frozenset(
     }
 )
 """Operations that keep the elements, or a slice of them: with the padding at the end."""
+_PAD_SEQUENCE = "torch.nn.utils.rnn.pad_sequence"
 _MASKED = "put -100 where the attention mask is 0"
 
 
@@ -82,7 +83,7 @@ def padded_rows_in_the_loss(event: LossComputed, context: CheckContext, rule: Ru
     if not isinstance(scores, TensorValue) or not _ignores_nothing(event):
         return
     padded = _padded_by(targets)
-    call = None if padded is None else _call_at(padded, context)
+    call = None if padded is None else _pad_sequence_at(padded, context)
     if padded is None or call is None or not isinstance(padded.node, cst.Call):
         return
     value = call.keywords.get(
@@ -123,17 +124,18 @@ def _is_absent(value: Value) -> bool:
 
 
 def _padded_by(targets: TensorValue) -> Place | None:
-    """Return the place of the `pad_sequence` with the elements of the targets, all of them or a slice."""
+    """Return the place of the padding of the targets' rows, all elements of them or a slice."""
     step = targets.origin
     while step is not None and step.op in _ALL_ELEMENTS:
         step = step.source or step.before
     return step.place if step is not None and step.op is Op.PAD_SEQUENCE else None
 
 
-def _call_at(place: Place, context: CheckContext) -> OperationCalled | None:
+def _pad_sequence_at(place: Place, context: CheckContext) -> OperationCalled | None:
+    """Return the call of `pad_sequence` at a place; a collator pads labels with a value of its own."""
     for event in context.events:
         if isinstance(event, OperationCalled) and event.place.node is place.node:
-            return event
+            return event if event.function == _PAD_SEQUENCE else None
     return None
 
 

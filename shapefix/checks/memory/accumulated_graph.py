@@ -18,10 +18,11 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.lightning_steps import LightningStepFound, StepFault
 from shapefix.domains.training import Backward, LossAccumulated
+from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Unknown
+from shapefix.interpreter.values import FunctionValue, Unknown
 
 FEW = 20
 """Loops of at most this many passes do not fill the memory."""
@@ -75,8 +76,7 @@ def _collected(event: LightningStepFound, rule: Rule) -> Diagnostic:
     call, module = event.place.node, event.place.module
     given = call.args[0] if isinstance(call, cst.Call) else None
     code = module.code(given.value) if given is not None else ""
-    returns = event.method.returns
-    is_dictionary = returns is not None and "dict" in module.code(returns.annotation).lower()
+    is_dictionary = any(map(_gives_dictionary, [event.method, *_called_for(event, code)]))
     detached = Edit(module.span(given.value), f"{code}.detach()") if given and not is_dictionary else None
     advice = "detach its tensors" if is_dictionary else f"use `{code}.detach()`"
     return rule.diagnostic(
@@ -87,6 +87,34 @@ def _collected(event: LightningStepFound, rule: Rule) -> Diagnostic:
             Evidence(event.place.span, f"the list still references the graph of `{code}` after the step"),
         ],
         fixes=[rewrites.unsafe_or_advice("keep the loss without its graph", detached)],
+    )
+
+
+def _called_for(event: LightningStepFound, name: str) -> Iterator[cst.FunctionDef]:
+    """Yield the methods of the module with a result that the step assigns to a variable."""
+    for node in nodes(event.method.body):
+        if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call):
+            owner, _, called = dotted_name(node.value.func).rpartition(".")
+            method = member(event.owner, called) if owner == "self" else None
+            if isinstance(method, FunctionValue) and isinstance(method.node, cst.FunctionDef):
+                if any(dotted_name(target.target) == name for target in node.targets):
+                    yield method.node
+
+
+def _gives_dictionary(method: cst.FunctionDef) -> bool:
+    """Whether a method returns a dictionary, by its annotation or its last line."""
+    inside = tuple(nodes(method))
+    made = {
+        dotted_name(target.target)
+        for node in inside
+        if isinstance(node, cst.Assign) and isinstance(node.value, (cst.Dict, cst.DictComp))
+        for target in node.targets
+    }
+    annotation = nodes(method.returns.annotation) if method.returns is not None else ()
+    return any(isinstance(node, cst.Name) and node.value.lower() == "dict" for node in annotation) or any(
+        isinstance(node.value, (cst.Dict, cst.DictComp)) or dotted_name(node.value) in made
+        for node in inside
+        if isinstance(node, cst.Return) and node.value is not None
     )
 
 

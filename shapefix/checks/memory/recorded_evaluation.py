@@ -100,7 +100,17 @@ def _switched_off(event: EvaluationRecorded, context: CheckContext) -> ModeSwitc
     if switched is None or switched.training is not False or _is_differentiated(event, context):
         return None
     searched = enclosing_function(event.place) or loop.node
+    if _has_volatile_inputs(searched):
+        return None
     return None if _DIFFERENTIATES.search(_text(module, searched)) else switched
+
+
+def _has_volatile_inputs(evaluation: cst.CSTNode) -> bool:
+    """Whether code makes `Variable(x, volatile=True)`: what recorded nothing before torch 0.4."""
+    return any(
+        isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "volatile"
+        for node in nodes(evaluation)
+    )
 
 
 def _is_benchmark(loop: Loop, context: CheckContext) -> bool:

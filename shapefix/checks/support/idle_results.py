@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import PurePath
 
 import libcst as cst
 
@@ -19,6 +17,7 @@ from shapefix.domains.passed_on import MOVES, PassedOn
 from shapefix.interpreter.modules import Module, children, dotted_name, nodes
 from shapefix.interpreter.tensor_values import DeviceKind
 from shapefix.interpreter.values import FunctionValue, as_tensor
+from shapefix.sources.relevance import is_test_file
 
 _TIMERS = frozenset(
     {
@@ -190,16 +189,10 @@ def _is_on_device(event: Discarded) -> bool:
     )
 
 
-_TEST_FILE = re.compile(r"(?:^test_.*|_test|unittests?)\.(?:py|ipynb)$")
-"""Names of files with tests; a `test.py` may well evaluate a model."""
-
-
 def _is_of_test(module: Module, around: list[cst.CSTNode]) -> bool:
     """Whether a line is in a test; a loss of any weight would make it fail."""
     functions = (node.name.value for node in around if isinstance(node, cst.FunctionDef))
-    return any(name.startswith("test") for name in functions) and bool(
-        _TEST_FILE.search(PurePath(module.path).name)
-    )
+    return is_test_file(module.path) and any(name.startswith("test") for name in functions)
 
 
 def _is_moved_where_used(event: Discarded, around: list[cst.CSTNode]) -> bool:

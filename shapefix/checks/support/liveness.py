@@ -135,7 +135,8 @@ def _reads_key(path: list[cst.CSTNode]) -> bool:
         if parent.attr.value in _OF_ONE and isinstance(around, cst.Call) and around.args:
             return _text(around.args[0].value) == INPUTS
         return parent.attr.value == INPUTS or parent.attr.value in _OF_ALL
-    return not isinstance(parent, (cst.Del, cst.Comparison, cst.ComparisonTarget))
+    is_deleted = any(isinstance(node, cst.Del) for node in path)
+    return not is_deleted and not isinstance(parent, (cst.Comparison, cst.ComparisonTarget))
 
 
 def _is_given(path: list[cst.CSTNode]) -> bool:

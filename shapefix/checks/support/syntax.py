@@ -28,6 +28,13 @@ def number_index(node: cst.CSTNode) -> int | None:
     return value.evaluated_value if isinstance(value, cst.Integer) else None
 
 
+def is_iterated(place: Place) -> bool:
+    """Whether an expression is what a loop or a comprehension goes over."""
+    around = enclosing(place.module, place.node)
+    parent = around[-2] if len(around) > 1 else None
+    return isinstance(parent, (cst.For, cst.CompFor)) and parent.iter is place.node
+
+
 def attributes_of_super(function: cst.FunctionDef, name: str) -> Iterator[cst.Attribute]:
     """Yield each `super().name` in the body of a function."""
     for node in nodes(function.body):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.syntax import number_index
+from shapefix.checks.support.syntax import is_iterated, number_index
 from shapefix.diagnostics import ExpectedError
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.interpreter.events import OpRejected
@@ -202,8 +202,12 @@ def _of_index(
         # Arrays of numpy have other words.
         return None
     if isinstance(error, TooManyIndices):
-        if not error.rank and number_index(node) is not None:
-            return ExpectedError("IndexError", "invalid index of a 0-dim tensor")
+        if not error.rank and is_iterated(event.place):
+            return ExpectedError("TypeError", "iteration over a 0-d tensor")
+        number = None if error.rank else number_index(node)
+        if number is not None:
+            words = f"index {number} is out of bounds for dimension 0 with size 0"
+            return ExpectedError("IndexError", words if number else "invalid index of a 0-dim tensor")
         return ExpectedError("IndexError", f"too many indices for tensor of dimension {error.rank}")
     if not isinstance(node, cst.Subscript):
         return None

@@ -28,7 +28,7 @@ from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.ops.saved_tensors import note_saved_by_layer
 from shapefix.library.registry import METHODS, declare, expanded_dim, function, method
 from shapefix.library.rejections import reject, trace
-from shapefix.library.signatures import BoundArguments, bound
+from shapefix.library.signatures import BoundArguments, bound, lacks_nothing
 from shapefix.library.tensors import as_result, copied_or_same
 from shapefix.library.torch_signatures import signature
 from shapefix.tensors.errors import ShapeError
@@ -201,7 +201,11 @@ def _check(call: Call, name: str, settings: Mapping[str, Value], validate: Valid
 
 def _forward(handler: Handler, name: str) -> Callable[[Call], Value]:
     def forward(call: Call) -> Value:
-        given = bound(signature(f"{name}.forward"), call.arguments)
+        known = signature(f"{name}.forward")
+        if not lacks_nothing(known, call.arguments):
+            # A TypeError comes before any other one.
+            return TensorValue()
+        given = bound(known, call.arguments)
         return _run(handler, call, fields_of(call.receiver), given, name, call.receiver)
 
     return forward

@@ -30,6 +30,7 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
+    present,
 )
 from shapefix.library.nn import dtypes, parameter_devices
 from shapefix.library.nn.training import set_trained
@@ -220,12 +221,13 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
     seen: set[int] = set()
     waiting = [root]
     while waiting:
-        value = waiting.pop()
+        value = present(waiting.pop())
         if id(value) in seen or not isinstance(value, (InstanceValue, LibraryObject)):
             continue
         seen.add(id(value))
         yield value
-        for field in value.fields.values():
+        for held in value.fields.values():
+            field = present(held) if isinstance(held, Value) else held
             if isinstance(field, ListValue):
                 waiting.extend(field.items or ())
                 if field.element is not None:

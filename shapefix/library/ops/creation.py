@@ -17,6 +17,7 @@ from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import counted, drawn, full_of, listed
 from shapefix.library.pandas.tables import note_table
 from shapefix.library.registry import function, tensor_function, tensor_method
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import (
     alias_of,
@@ -60,12 +61,18 @@ def filled(call: Call) -> Value:
     return _described(call, arguments_of(call).shape("size"), default_dtype(call))
 
 
+_INFERS_DTYPE = "1.7"
+"""The first torch with `full` of the dtype of its value: it was float32, then an error."""
+
+
 @function("torch.full")
 def full(call: Call) -> Value:
     given = arguments_of(call)
     value, default = given.value("fill_value"), None
     if isinstance(value, Constant):
         default = {bool: "bool", int: "int64", float: default_dtype(call)}.get(type(value.value))
+        if not isinstance(value.value, float) and not is_at_least(call.ev, _INFERS_DTYPE, "torch"):
+            default = None
     return full_of(_described(call, given.shape("size"), default), value)
 
 

@@ -202,7 +202,9 @@ def joint(tensors: Sequence[TensorValue], weights: Device | None = None) -> Devi
     devices = [tensor.device for tensor in counted]
     if weights is not None:
         devices.append(weights)
-    first = devices[0] if devices else None
+    # What forward creates follows the state of the module, once that moves.
+    first = next((each for each in devices if each is not None and not _is_of_forward(each)), None)
+    first = first or (devices[0] if devices else None)
     return first if all(is_same_device(first, each) for each in devices) else None
 
 
@@ -331,7 +333,8 @@ def _is_elsewhere(cpu: Device, other: Device, forward: bool) -> bool:
         return False
     # Created in a module and combined with its inputs or parameters, which may be moved to a GPU.
     if _is_of_forward(cpu):
-        return other.kind is DeviceKind.SHARED or not _is_of_forward(other)
+        stays = other.kind is DeviceKind.CPU and other.by_default and other.within is not None
+        return other.kind is DeviceKind.SHARED or not (stays or _is_of_forward(other))
     return other.kind is DeviceKind.SHARED or other.within is None
 
 

@@ -13,6 +13,7 @@ from shapefix.library.pandas.rows import is_one_row, note_label, number_of
 from shapefix.library.pandas.tables import (
     TEXTS,
     column_of,
+    forget_columns,
     in_asked_dtype,
     shuffled_at,
     texts_of,
@@ -47,6 +48,8 @@ def same_column(call: Call) -> Value:
     held = as_array(call.receiver)
     plain = call.name.endswith("copy") or call.constant(-1, "drop") is True
     place = shuffled_at(call.receiver) if call.name.endswith("copy") else None
+    if "inplace" in call.arguments.keywords:
+        forget_columns(call, call.receiver)
     if held is None or not plain or "inplace" in call.arguments.keywords:
         return Unknown()
     made = series_of(with_numbers_of(call, held, held.layout, held.dtype))

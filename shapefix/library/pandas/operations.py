@@ -201,7 +201,7 @@ def same_columns(call: Call) -> Value:
     columns, table, name = columns_of(call.receiver), call.receiver, call.name.rpartition(".")[2]
     if "inplace" in call.arguments.keywords:
         forget_columns(call, table)
-        return Unknown()
+        return NONE if call.constant(-1, "inplace") is True else Unknown()
     place = None if name == "reset_index" else shuffled_at(table)
     if name == "sample" and _leaves_out_rows(call):
         place = call.place

@@ -59,8 +59,9 @@ def store(call: Call, table: LibraryObject, columns: Columns, rows: Size) -> Non
 
 
 def forget_columns(call: Call, table: Value | None) -> None:
-    """Forget all columns of a table after a write to it."""
+    """Forget all columns of a table after a write to it, and where its rows were shuffled."""
     if isinstance(table, LibraryObject):
+        call.ev.journal.write(table.fields, SHUFFLED, None)
         for name in columns_of(table) or ():
             call.ev.journal.write(table.fields, name, Unknown())
         call.ev.journal.write(table.fields, COLUMNS, None)
@@ -84,7 +85,10 @@ def rows_of(table: LibraryObject) -> Size:
 
 def shuffled_at(value: Value | None) -> Place | None:
     """Place of shuffling the rows of a table or column together with their labels; None if unknown."""
-    place = value.fields.get(SHUFFLED) if isinstance(value, LibraryObject) else None
+    if not isinstance(value, LibraryObject) or "index" in value.fields:
+        # `table.index = range(len(table))`
+        return None
+    place = value.fields.get(SHUFFLED)
     return place if isinstance(place, Place) else None
 
 

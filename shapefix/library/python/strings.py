@@ -1,13 +1,13 @@
-"""str: results of methods on texts without known contents."""
+"""str: results of methods, computed for short known texts."""
 
 from __future__ import annotations
 
 import re
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue
-from shapefix.interpreter.texts import spelled_out
-from shapefix.interpreter.values import NONE, NUMBER, TEXT, Constant, Value
+from shapefix.interpreter.containers import ListValue, TupleValue
+from shapefix.interpreter.texts import LONGEST_NAME, spelled_out
+from shapefix.interpreter.values import NONE, NUMBER, TEXT, Constant, Unknown, Value
 from shapefix.library.registry import function
 
 _PLACE = re.compile(r"\{(\d{0,2})\}")
@@ -35,9 +35,53 @@ _TO_TEXT = (
 )
 
 
-@function(*(f"builtins.str.{name}" for name in _TO_TEXT), "builtins.repr", "builtins.chr", "re.sub")
+_COMPUTED = frozenset(
+    {"strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize", "casefold", "swapcase"}
+    | {"replace", "removeprefix", "removesuffix"}
+)
+"""Methods with results hardly longer than the text and the arguments."""
+_TESTS = ("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isupper", "islower", "isspace")
+
+
+@function("builtins.repr", "builtins.chr", "re.sub")
 def text(call: Call) -> Value:
     return TEXT
+
+
+@function(*(f"builtins.str.{name}" for name in _TO_TEXT))
+def changed(call: Call) -> Value:
+    """Result of `mode.lower()`: it decides branches."""
+    name = call.name.rpartition(".")[2]
+    return (_computed(call, name) if name in _COMPUTED else None) or TEXT
+
+
+@function(*(f"builtins.str.{name}" for name in _TESTS))
+def tested(call: Call) -> Value:
+    """Result of `name.startswith("resnet")`."""
+    return _computed(call, call.name.rpartition(".")[2]) or Unknown()
+
+
+def _computed(call: Call, name: str) -> Constant | None:
+    """Compute a method of a text; None if the text or an argument is unknown or long."""
+    held = call.receiver.value if isinstance(call.receiver, Constant) else None
+    if not isinstance(held, str) or call.arguments.open or call.arguments.keywords:
+        return None
+    given = [
+        tuple(map(_known, each.items)) if isinstance(each, TupleValue) else _known(each)
+        for each in call.arguments.positional
+    ]
+    if sum(len(each) for each in (held, *given) if isinstance(each, str)) > LONGEST_NAME:
+        return None
+    try:
+        return Constant(getattr(held, name)(*given))
+    except (TypeError, ValueError):
+        # An unknown argument is none of the method's types.
+        return None
+
+
+def _known(value: Value) -> object:
+    """Return the Python value of a constant, the value itself otherwise."""
+    return value.value if isinstance(value, Constant) else value
 
 
 @function("builtins.str")
