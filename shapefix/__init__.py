@@ -7,11 +7,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from shapefix.api import check, check_source, diagnose, shapes
     from shapefix.runtime.inprocess import ProbeReport
 
 __version__ = "0.1.0"
+__all__ = ["check", "check_source", "diagnose", "probe", "reveal", "shapes"]
 
 _Value = TypeVar("_Value")
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use, so that `import shapefix` loads neither the syntax tree nor the rules.
+    if name in ("check", "check_source", "diagnose", "shapes"):
+        return getattr(import_module("shapefix.api"), name)
+    raise AttributeError(f"module 'shapefix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 def reveal(value: _Value) -> _Value:

@@ -25,8 +25,10 @@ from shapefix.diagnostics import (
     Span,
     with_failure,
 )
+from shapefix.interpreter.budget import cause_of
 from shapefix.interpreter.events import Event
 from shapefix.rulebook.pages import Page, UnmatchedRule, pages, pages_by_code
+from shapefix.rulebook.plugins import Plugin, PluginProblem, is_broken, note_error, note_problem
 
 Check = Callable[[Any, CheckContext], Iterable[Diagnostic]]
 
@@ -105,11 +107,30 @@ def rule(
         def check(event: Any, context: CheckContext) -> Iterable[Diagnostic]:
             return function(event, context, entry)
 
-        CHECKS.append((code, on, check))
+        guarded: Check = check if page.plugin is None else _guarded(check, page, page.plugin)
+        CHECKS.append((code, on, guarded))
         READ[code] = READ.get(code, ()) + reads
-        return check
+        return guarded
 
     return register
+
+
+def _guarded(check: Check, page: Page, plugin: Plugin) -> Check:
+    """Return the check of a plugin's rule; once it has raised, the plugin's rules find nothing."""
+
+    @wraps(check)
+    def guarded(event: Any, context: CheckContext) -> Iterable[Diagnostic]:
+        if is_broken(plugin):
+            return ()
+        try:
+            return list(check(event, context))
+        except Exception as error:
+            if cause_of(error) is not None:
+                raise
+            note_error(plugin, f"rule {page.code} of plugin {plugin.distribution} is not used", error)
+            return ()
+
+    return guarded
 
 
 def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
@@ -120,9 +141,12 @@ def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
 
 
 def require_checks() -> None:
-    """Raise UnmatchedRule if a page has no registered check."""
+    """Raise UnmatchedRule if a page has no registered check; for a page of a plugin it is a problem."""
     for page in pages():
-        if page.code not in RULES:
+        if page.code not in RULES and page.plugin is not None:
+            message = f"plugin {page.plugin.distribution}: no check is registered for rule {page.code}"
+            note_problem(page.plugin, PluginProblem(str(page.path), None, message))
+        elif page.code not in RULES:
             module = f"shapefix/checks/<family>/{page.name.replace('-', '_')}.py"
             raise UnmatchedRule(
                 f"{page.path}: no check is registered for rule {page.code}; "

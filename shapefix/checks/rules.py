@@ -5,6 +5,7 @@ from pkgutil import iter_modules
 
 from shapefix import checks
 from shapefix.checks.registry import RULES, Rule, findings, require_checks
+from shapefix.rulebook import plugins
 
 
 def _import_all() -> None:
@@ -16,6 +17,7 @@ def _import_all() -> None:
 
 
 _import_all()
+plugins.load(plugins.RULES)
 require_checks()
 
 __all__ = ["RULES", "Rule", "findings"]

@@ -144,7 +144,7 @@ def report_notes(
         if reserved:
             what = "1 finding rests" if reserved == 1 else f"{reserved} findings rest"
             echo_err(f"note: {what} on an assumption (--verbose shows all, --preview reports them)")
-    if not request.quiet and output_format is not FINDING_FORMATS["json"]:
+    if not request.quiet and not output_format.lists_unchecked:
         report_unchecked(session.unchecked(), view, request.verbose)
     if not request.verbose:
         return

@@ -19,10 +19,11 @@ from shapefix.diagnosis import json_report, text_report
 from shapefix.diagnosis.diagnose import Diagnosis, diagnose_log, diagnose_notebook
 from shapefix.diagnosis.log_lines import log_lines
 from shapefix.diagnosis.repaired_causes import patch, repaired_cause
-from shapefix.diagnostics import Applicability, Failure
+from shapefix.diagnostics import Applicability, Diagnostic, Failure
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions
 from shapefix.repair import writes
+from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import View, one_line
 from shapefix.sources.text import is_notebook, reason
 
@@ -59,6 +60,10 @@ def report(found: Diagnosis | None, request: DiagnoseRequest) -> int:
     view = _view(request, found.session if found is not None else None)
     if request.output_format == "json":
         write(json_report.render(found, view))
+    elif request.output_format in FINDING_FORMATS:
+        write(FINDING_FORMATS[request.output_format].render(*_as_findings(found), view))
+        if found is None:
+            echo_err("no error found in the input")
     elif found is None:
         echo_err("no error found in the input")
     else:
@@ -68,6 +73,21 @@ def report(found: Diagnosis | None, request: DiagnoseRequest) -> int:
     if not found.causes:
         return FOUND
     return _apply(found, request, view) if request.apply else CLEAN
+
+
+def _as_findings(found: Diagnosis | None) -> tuple[list[Diagnostic], list[Failure]]:
+    """Return the causes as findings; without one, the error as a failure of its line."""
+    if found is None:
+        return [], []
+    if found.causes:
+        return [replace(each.finding, evidence=each.evidence) for each in found.causes], []
+    message = f"{found.error.type}: {found.error.message}" if found.error.message else found.error.type
+    if found.explanation is not None:
+        message += f"; {found.explanation.what}"
+    frames = [frame for frame in found.frames if not frame.is_missing]
+    if not frames:
+        return [], [Failure("<log>", message)]
+    return [], [Failure(frames[-1].span.path, message, frames[-1].span.row)]
 
 
 @contextmanager

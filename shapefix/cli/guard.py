@@ -15,8 +15,8 @@ from shapefix.cli.terminal import echo_err, use_color, width
 from shapefix.diagnostics import Failure
 from shapefix.guards.run import GuardedFile, GuardFailed, guarded
 from shapefix.report.view import View, one_line
-from shapefix.shapes.run import split_name
-from shapefix.shapes.targets import UnknownTarget
+from shapefix.sizes.run import split_name
+from shapefix.sizes.targets import UnknownTarget
 from shapefix.sources.text import Unreadable, reason
 
 _NOUNS = {"": "guard", "asserts": "guard", "jaxtyping": "annotation", "comments": "comment"}

@@ -238,7 +238,13 @@ def probe(**given: Any) -> int:
 @click.argument("log", type=click.Path(), default="-", required=False, metavar="[LOG]")
 @click.option("--apply", is_flag=True, help="Write the fix of the cause to the file.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --apply, write an unsafe fix, too.")
-@text_or_json_option
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json", *(name for name in FINDING_FORMATS if name not in ("full", "json"))]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 @click.option("--isolated", is_flag=True, help="Ignore all configuration files.")
 @click.option("--verbose", "-v", is_flag=True, help="Show every step of the evidence.")
 @transformers_option
@@ -352,6 +358,18 @@ def guard(**given: Any) -> int:
     from shapefix.cli.guard import guard
 
     return guard(**given)
+
+
+@cli.command(short_help="Serve the checks to coding agents (Model Context Protocol).")
+def mcp() -> int:
+    """Serve check, shapes, explain, diagnose and fix as tools of the Model Context Protocol.
+
+    The server reads standard input and writes standard output; start it in the project's folder. It requires
+    `pip install 'shapefix[mcp]'`. More: `shapefix help agents`.
+    """
+    from shapefix.cli.mcp_server import serve
+
+    return serve()
 
 
 @cli.command(short_help="Run the language server for an editor.")

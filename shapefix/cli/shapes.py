@@ -21,9 +21,9 @@ def shapes(
     target: str, inputs: tuple[str, ...], output_format: str, transformers_version: str | None, color: str
 ) -> int:
     """Show the source of functions with the sizes in it. Raises ConfigurationError."""
-    from shapefix.shapes.inputs import BadInput
-    from shapefix.shapes.run import ListingFailed, shapes, split_name
-    from shapefix.shapes.targets import UnknownTarget
+    from shapefix.sizes.inputs import BadInput
+    from shapefix.sizes.run import ListingFailed, shapes, split_name
+    from shapefix.sizes.targets import UnknownTarget
 
     view = View(os.getcwd(), width(sys.stdout), use_color(color, sys.stdout))
     path, name = split_name(target)
@@ -31,7 +31,8 @@ def shapes(
     at = real_path(path)
     try:
         version = settings.transformers_version(at, project_root_of(at, ()))
-        listings = shapes(path, name, inputs, settings.rules(at), version)
+        signatures = dict(settings.configuration(at).signatures)
+        listings = shapes(path, name, inputs, settings.rules(at), version, signatures)
     except ListingFailed as error:
         report_failures([error.failure], view)
         return FAILED

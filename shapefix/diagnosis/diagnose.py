@@ -29,6 +29,7 @@ from shapefix.diagnosis.value_origins import attribute_origins, sample_origins
 from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
+from shapefix.report.view import View
 
 _MOST_FILES = 200
 """The most files of a project that is searched for the cause of a message alone."""
@@ -44,7 +45,7 @@ class Diagnosis:
     a cause. frames are those of the user's own code, outermost first. session is None if no file of them
     exists. layer is the one that failed, if there is no cause. holder is the number of the cell with the
     error in its outputs, and other_cells are those with other errors. live are the facts of the running
-    program, None for a log.
+    program, None for a log. str() is the text of `shapefix diagnose`, 100 columns wide.
     """
 
     report: ErrorReport
@@ -57,6 +58,15 @@ class Diagnosis:
     holder: int | None = None
     other_cells: tuple[int, ...] = ()
     live: LiveFacts | None = None
+
+    def __str__(self) -> str:
+        from shapefix.diagnosis.repaired_causes import patch
+        from shapefix.diagnosis.text_report import render
+
+        view = View(os.getcwd(), 100, quiet=True)  # noqa: PTH109
+        if self.session is not None:
+            view = replace(view, sources=self.session.source)
+        return "".join(render(self, view, patch(self, view)))
 
     @property
     def is_changed(self) -> bool:

@@ -13,8 +13,8 @@ from shapefix.diagnostics import Span
 from shapefix.domains.operations import InPlaceWrite
 from shapefix.engine.interpretation import ProjectModules, deep_recursion
 from shapefix.engine.parse_limits import check_parse_limits
-from shapefix.engine.watchdog import FILE_SECONDS, Watchdog, cause_of
-from shapefix.interpreter.budget import OutOfBudget
+from shapefix.engine.watchdog import FILE_SECONDS, Watchdog
+from shapefix.interpreter.budget import OutOfBudget, cause_of
 from shapefix.interpreter.evaluator import Evaluator, Files, Flow, Frame, Library
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place

@@ -38,7 +38,7 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
         yield from _live(diagnosis.live, view)
     if diagnosis.causes:
         first, *others = diagnosis.causes
-        yield _styled(f"\nCause: {_confidence(first, len(diagnosis.causes))}\n", "name", view)
+        yield _styled(f"\nCause: {confidence_text(first, len(diagnosis.causes))}\n", "name", view)
         shown = "".join(render_findings([first.finding], (), _quiet(view)))
         yield shown.rstrip("\n") + "\n"
         yield from _origins(first, view)
@@ -168,7 +168,8 @@ def _folded(frames: Sequence[StackFrame]) -> str:
     return f"… {len(frames)} frame{'s' if len(frames) > 1 else ''} in {inside}"
 
 
-def _confidence(cause: ErrorCause, number: int) -> str:
+def confidence_text(cause: ErrorCause, number: int) -> str:
+    """Return the certainty of the first cause among some, in words."""
     if cause.confidence is Confidence.LIKELY:
         return f"most likely of {number}" if number > 1 else "most likely"
     return cause.confidence.value

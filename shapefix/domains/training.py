@@ -229,10 +229,14 @@ class ScalerUpdated(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SchedulerStepped(TrainingEvent):
-    """Call of `scheduler.step()`; optimizer is the one with the scheduled learning rate."""
+    """Call of `scheduler.step()`; optimizer is the one with the scheduled learning rate.
+
+    follows is whether torch wants the call after the optimizer's first step, as it does since version 1.1.
+    """
 
     scheduler: Value
     optimizer: Value | None
+    follows: bool = True
 
 
 def surroundings(ev: Evaluator) -> tuple[Within, ...]:

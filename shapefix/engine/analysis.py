@@ -20,9 +20,9 @@ from shapefix.engine.demos import demo_mismatches, mismatches_in_tests, training
 from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.engine.merge import unique_in_run
-from shapefix.engine.unchecked import stopped_in, unchecked_places
-from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, Watchdog, cause_of
-from shapefix.interpreter.budget import OutOfBudget, Resource
+from shapefix.engine.unchecked import plugin_problems, stopped_in, unchecked_places
+from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, Watchdog
+from shapefix.interpreter.budget import OutOfBudget, Resource, cause_of
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.program import run_program
@@ -67,7 +67,8 @@ class FileAnalyzer:
 
     read returns the text of the project's other files by path; it may raise Unreadable. transformers_version
     is the version that the project uses, None for the newest; oldest_versions the oldest
-    versions of libraries that it permits, by name.
+    versions of libraries that it permits, by name. signatures are declared sizes of functions, by qualified
+    name.
     """
 
     def __init__(
@@ -77,12 +78,13 @@ class FileAnalyzer:
         read: Callable[[str], SourceText] = read_source,
         transformers_version: str | None = None,
         oldest_versions: Mapping[str, str] | None = None,
+        signatures: Mapping[str, str] | None = None,
     ) -> None:
         self._rules = rules
         self._project = project
         self._read = read
         self._gpu_use = GpuUse(project, read)
-        self._modules = ProjectModules(project, read, transformers_version)
+        self._modules = ProjectModules(project, read, transformers_version, signatures=signatures or {})
         self._oldest = oldest_versions or {}
 
     @property
@@ -180,7 +182,8 @@ class FileAnalyzer:
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
-            if stopped is not None and RULES[code].page.raises is not Raises.HERE:
+            rule = RULES.get(code)
+            if rule is None or (stopped is not None and rule.page.raises is not Raises.HERE):
                 continue
             try:
                 diagnostics += findings(run, frozenset({code}))
@@ -190,6 +193,7 @@ class FileAnalyzer:
                     stopped = stop.resource
                     break
                 failures.append(_internal(path, f"rule {code}", error))
+        broken = tuple(plugin_problems())
         return AnalysisResult(
             tuple(unique_in_run(with_shared_operands(run, diagnostics))),
             tuple(failures),
@@ -197,8 +201,8 @@ class FileAnalyzer:
             ev.bounded,
             tuple(_reveals(run)),
             tuple(_answers(run)),
-            tuple(unchecked_places(path, ev, stopped.value if stopped is not None else "")),
-            is_cacheable and stopped is None,
+            (*unchecked_places(path, ev, stopped.value if stopped is not None else ""), *broken),
+            is_cacheable and stopped is None and not broken,
             frozenset(each for each in ev.entered_files if each[0] != path),
         )
 

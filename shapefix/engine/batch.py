@@ -42,9 +42,7 @@ class BatchRunner:
     def __init__(self, settings: Settings, overlay: SourceOverlay, folders: Sequence[str] = ()) -> None:
         self.settings = settings
         self.overlay = overlay
-        self._caches: dict[
-            tuple[str, str, frozenset[str], str | None, tuple[tuple[str, str], ...]], Cache
-        ] = {}
+        self._caches: dict[object, Cache] = {}
         self._folders = folders
         self.checker: FileChecker | None = None
         """The checker of all files of this process; without one, each check has its own."""
@@ -82,7 +80,8 @@ class BatchRunner:
         top = requirements_root(root, self._folders)
         version = self.settings.transformers_version(path, top)
         oldest = self.settings.oldest_versions(path, top)
-        return FileTask(path, data, root, self.settings.rules(path), version, oldest)
+        signatures = self.settings.configuration(path).signatures
+        return FileTask(path, data, root, self.settings.rules(path), version, oldest, signatures)
 
     def forget(self, path: str) -> None:
         """Drop cached knowledge of a written file."""
@@ -151,9 +150,10 @@ class BatchRunner:
         if folder is None or signed_with is None or self.overlay:
             return None
         version, oldest = task.transformers_version, task.oldest_versions
-        key = (folder, task.root, task.rules, version, oldest)
+        key = (folder, task.root, task.rules, version, oldest, task.signatures)
         if key not in self._caches:
-            made_with = (task.root, f"transformers {version}", f"at least {oldest}", *sorted(task.rules))
+            versions = f"transformers {version}", f"at least {oldest}"
+            made_with = (task.root, *versions, str(task.signatures), *sorted(task.rules))
             self._caches[key] = Cache(folder, fingerprint(*made_with), signed_with)
         return self._caches[key]
 

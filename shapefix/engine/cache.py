@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import shapefix
 from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
 from shapefix.engine.user_cache import remove_old_projects
+from shapefix.rulebook import plugins
 from shapefix.rulebook.pages import pages
 from shapefix.sources.text import Unreadable, read_bytes
 
@@ -33,6 +34,7 @@ def fingerprint(*settings: str) -> str:
     sources = [path for path in files if path.endswith(".py")]
     # Names and severities of findings come from the rule pages.
     sources += [str(page.path) for page in pages()]
+    sources += map(str, plugins.source_files())
     # One file of libcst is enough: an upgrade rewrites it.
     spec = importlib.util.find_spec("libcst")
     if spec and spec.origin:

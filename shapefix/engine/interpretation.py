@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -73,6 +74,7 @@ class ProjectModules:
     """Parses the files of one project; consecutive files share parsed modules and the library.
 
     read returns the text of a path and may raise Unreadable. lines limits the size of the cache, in lines.
+    signatures are declared sizes of functions, by qualified name.
     """
 
     def __init__(
@@ -81,8 +83,9 @@ class ProjectModules:
         read: Callable[[str], SourceText],
         transformers_version: str | None,
         lines: int | None = None,
+        signatures: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.library = TorchLibrary()
+        self.library = TorchLibrary(signatures)
         self.versions: Mapping[str, str] = (
             {} if transformers_version is None else {"transformers": transformers_version}
         )

@@ -25,7 +25,8 @@ class FileTask:
     """A file to check: its absolute path, its bytes, the root of its project, and the rules to apply.
 
     transformers_version is the version that the file is written for, None for the newest; oldest_versions
-    are the oldest versions of libraries that its project permits, by name.
+    are the oldest versions of libraries that its project permits, by name. signatures are declared sizes of
+    functions, by qualified name.
     """
 
     path: str
@@ -34,6 +35,7 @@ class FileTask:
     rules: frozenset[str]
     transformers_version: str | None = None
     oldest_versions: tuple[tuple[str, str], ...] = ()
+    signatures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class FileChecker:
     def __init__(self, source: Callable[[str], SourceText]) -> None:
         self._source = source
         self._analyzer: FileAnalyzer | None = None
-        self._scope: tuple[str, frozenset[str], str | None, tuple[tuple[str, str], ...]] | None = None
+        self._scope: object = None
 
     def check(self, task: FileTask) -> FileResult:
         """Check one file. Never raises, except to end the process."""
@@ -108,7 +110,7 @@ class FileChecker:
         return self._analyzer_for(task).modules
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:
-        scope = (task.root, task.rules, task.transformers_version, task.oldest_versions)
+        scope = (task.root, task.rules, task.transformers_version, task.oldest_versions, task.signatures)
         if self._analyzer is None or scope != self._scope:
             # Imported late: `--version` and cached runs do not need them.
             from shapefix.engine.analysis import FileAnalyzer
@@ -120,6 +122,7 @@ class FileChecker:
                 self._parsable,
                 task.transformers_version,
                 dict(task.oldest_versions),
+                dict(task.signatures),
             )
             self._scope = scope
         return self._analyzer

@@ -6,13 +6,19 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
+from shapefix.checks.context import CheckContext
+from shapefix.checks.support.describe import describe
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Unchecked
+from shapefix.domains.declared_sizes import DeclarationContradicted
 from shapefix.domains.lost_values import LostKind, ValueLost
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
+from shapefix.rulebook.plugins import problems
 
+SIGNATURE = "signature"
+"""The kind of the places where declared sizes are wrong, before the name of the function."""
 LIMIT = "limit"
 """The kind of the places where the bound of work was hit."""
 _LONGEST_CODE = 40
@@ -31,6 +37,7 @@ def unchecked_places(path: str, ev: Evaluator, stopped: str = "") -> Iterator[Un
     stopped is the resource that the analysis ran out of.
     """
     yield from _lost(ev.events)
+    yield from _contradicted(ev)
     if stopped:
         yield stopped_in(path, stopped)
     elif ev.bounded:
@@ -56,6 +63,25 @@ def _lost(events: Iterable[Event]) -> Iterator[Unchecked]:
         if key not in causes:
             causes.add(key)
             yield _explain(event, cause)
+
+
+def plugin_problems() -> Iterator[Unchecked]:
+    """Yield the problems of plugins in this process."""
+    for problem in problems():
+        yield Unchecked(problem.path, problem.message, problem.row, None, "plugin")
+
+
+def _contradicted(ev: Evaluator) -> Iterator[Unchecked]:
+    """Yield the places with wrong declared sizes."""
+    context = CheckContext(ev.events, ev.symbol_names)
+    for event in ev.events:
+        if isinstance(event, DeclarationContradicted):
+            what = f"`{event.parameter}`" if event.parameter else "the result"
+            message = (
+                f"the signature of `{event.name}` declares {what} as {event.declared}, "
+                f"but it is {describe(event.tensor, context)} here"
+            )
+            yield _at(event.place, message, f"{SIGNATURE} {event.name}")
 
 
 def _explain(event: ValueLost, cause: Place) -> Unchecked:

@@ -30,14 +30,6 @@ _GRACE_SECONDS = 0.3
 _GRACE_MEGABYTES = 30
 
 
-def cause_of(error: BaseException) -> OutOfBudget | None:
-    """Find the OutOfBudget at the origin of an error: code being left by it may raise another exception."""
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, OutOfBudget):
-        found = found.__context__
-    return found
-
-
 class Watchdog:
     """Clock of one file, from its creation on.
 

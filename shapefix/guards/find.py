@@ -33,9 +33,9 @@ from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Binding, Constant, InstanceValue, LibraryObject, Unknown, Value
-from shapefix.shapes.certain_calls import certain_calls
-from shapefix.shapes.run import STEPS
-from shapefix.shapes.targets import Target, all_targets, target_named
+from shapefix.sizes.certain_calls import certain_calls
+from shapefix.sizes.run import STEPS
+from shapefix.sizes.targets import Target, all_targets, target_named
 
 _SEQUENTIAL = "torch.nn.Sequential"
 

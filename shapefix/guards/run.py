@@ -34,9 +34,9 @@ from shapefix.guards.shape_comments import (
 )
 from shapefix.interpreter.budget import OutOfBudget
 from shapefix.interpreter.modules import Module
-from shapefix.shapes.general import SizeFinder
-from shapefix.shapes.run import READING
-from shapefix.shapes.targets import Target, UnknownTarget
+from shapefix.sizes.general import SizeFinder
+from shapefix.sizes.run import READING
+from shapefix.sizes.targets import Target, UnknownTarget
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import SourceText, Unreadable, read_source
 

@@ -14,7 +14,7 @@ from shapefix.guards.formatting import CodeStyle
 from shapefix.guards.lines import rows_of, tokens_of
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.watching import statements_of
-from shapefix.shapes.general import GeneralSizes, KnownSizes
+from shapefix.sizes.general import GeneralSizes, KnownSizes
 
 _OWN = re.compile(r"#: (?:\w+ )?\[[^\[\]]*\](?:, \w+ \[[^\[\]]*\])*$")
 """The mark of a comment of shapefix is its colon. Formatters and linters know it from Sphinx."""

@@ -46,6 +46,35 @@ def annotated_tensor(ev: Evaluator, param: cst.Param) -> TensorValue | None:
     return value if isinstance(value, TensorValue) else None
 
 
+def annotated_result(ev: Evaluator, annotation: cst.Annotation | None) -> TensorValue | None:
+    """Tensor of the sizes in the annotation of a result; None without sizes.
+
+    Names are the sizes of the parameters in the running frame.
+    """
+    if annotation is None or not isinstance(annotation.annotation, (cst.Subscript, cst.SimpleString)):
+        return None
+    value = annotated_value(ev, annotation, "")
+    return value if isinstance(value, TensorValue) and value.layout is not None else None
+
+
+def note_dimensions(ev: Evaluator, annotation: cst.Annotation, tensor: TensorValue) -> None:
+    """Note the sizes of an argument under the names in the annotation of its parameter."""
+    node = annotation.annotation
+    if not isinstance(node, cst.Subscript) or tensor.layout is None:
+        return
+    meaning = peek(ev, node.value)
+    entries = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
+    if not isinstance(meaning, Reference) or not meaning.name.startswith("jaxtyping.") or len(entries) != 2:
+        return
+    shape = ev.evaluate(entries[1])
+    words = shape.value.split() if isinstance(shape, Constant) and isinstance(shape.value, str) else []
+    if len(words) != tensor.layout.rank:
+        return
+    for word, size in zip(words, tensor.layout.sizes, strict=True):
+        if re.fullmatch(r"[A-Za-z]\w*", word):
+            ev.frame.dimensions.setdefault(word, size)
+
+
 def _value(ev: Evaluator, node: cst.BaseExpression, name: str) -> Value | None:
     if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
         text = node.evaluated_value

@@ -22,3 +22,11 @@ class OutOfBudget(BaseException):
     def __init__(self, resource: Resource) -> None:
         super().__init__(f"out of {resource.value}")
         self.resource = resource
+
+
+def cause_of(error: BaseException) -> OutOfBudget | None:
+    """Find the OutOfBudget at the origin of an error: code being left by it may raise another exception."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OutOfBudget):
+        found = found.__context__
+    return found

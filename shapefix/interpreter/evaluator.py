@@ -30,6 +30,9 @@ Handler = Callable[[Any], Value]
 class Library(Protocol):
     """Facts about code outside of the project, as the interpreter needs them."""
 
+    signatures: Mapping[str, str]
+    """Declared sizes of functions, by qualified name."""
+
     def function(self, name: str) -> Handler | None:
         """Handler of a function or class of this qualified name."""
 

@@ -8,12 +8,13 @@ from functools import reduce
 import libcst as cst
 
 from shapefix.interpreter import hooks
-from shapefix.interpreter.annotations import annotated_value
+from shapefix.interpreter.annotations import annotated_result, annotated_value, note_dimensions
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import peek, resolved
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
     NONE,
@@ -75,11 +76,18 @@ def run_function(
     ev.entered_files.add((function.module.path, function.qualified))
     try:
         bind_parameters(ev, function, positional, keywords, open_arguments)
-        return run_body(ev, function, frame)
+        # The body may bind its parameters again.
+        given = dict(frame.scope.names) if ev.library.signatures else {}
+        result = run_body(ev, function, frame)
+        if type(result) is Unknown and result.tensor is None and isinstance(function.node, cst.FunctionDef):
+            result = annotated_result(ev, function.node.returns) or result
     finally:
         ev.calls = calls
         ev.running.pop()
         ev.frames.pop()
+    for declare in hooks.returned:
+        result = declare(ev, function, given, result, place)
+    return result
 
 
 def run_uncalled(ev: Evaluator, function: FunctionValue, receiver: Value | None) -> Value:
@@ -252,6 +260,8 @@ def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:
     """Add the facts of the annotation to an unknown argument."""
     if isinstance(value, Unknown) and value.tensor is None and param.annotation is not None:
         return annotated_value(ev, param.annotation, param.name.value) or value
+    if isinstance(value, TensorValue) and param.annotation is not None:
+        note_dimensions(ev, param.annotation, value)
     return value
 
 

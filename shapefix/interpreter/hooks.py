@@ -7,7 +7,7 @@ calls hooks and knows nothing about the functions registered there. Hooks of lib
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import libcst as cst
@@ -18,7 +18,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ClassValue, Value
+from shapefix.interpreter.values import ClassValue, FunctionValue, Value
 
 Exit = Callable[[], None]
 """Function to call at the end of the hook's block."""
@@ -83,6 +83,9 @@ call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 
 compare: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
 """Two values are compared, neither of them a tensor: `x.size(0) == n`."""
+
+returned: Hooks[Callable[[Evaluator, FunctionValue, Mapping[str, Value], Value, Place], Value]] = Hooks()
+"""A function of the project returned to a place: function, arguments by name, result; returns the result."""
 
 open_branch: Hooks[Callable[[Evaluator, cst.If], bool]] = Hooks()
 """The condition of a branch without `else` is False; returns whether other runs set it to True."""

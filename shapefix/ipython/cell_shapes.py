@@ -10,9 +10,9 @@ from dataclasses import replace
 from shapefix.diagnostics import path_of
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.ipython.session_cells import SessionCells
-from shapefix.shapes.listings import ShapeListing
-from shapefix.shapes.run import ListingFailed, shapes
-from shapefix.shapes.targets import UnknownTarget
+from shapefix.sizes.listings import ShapeListing
+from shapefix.sizes.run import ListingFailed, shapes
+from shapefix.sizes.targets import UnknownTarget
 from shapefix.sources.notebooks import python_cell
 from shapefix.sources.text import in_memory
 

@@ -155,7 +155,7 @@ class Magics:
 
     def _shapes(self, number: int, text: str) -> None:
         from shapefix.ipython.cell_shapes import cell_listings
-        from shapefix.shapes.render import render
+        from shapefix.sizes.render import render
 
         path = session_path()
         listings = cell_listings(path, self.cells, number, text)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import shapefix.library
 from shapefix.domains.gradients import NO_GRAD
@@ -13,11 +15,13 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
 from shapefix.library.data.datasets.objects import any_dataset, one_or_splits
 from shapefix.library.data.datasets.splits import like
+from shapefix.library.declared_functions import handler_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.optim import scalers
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
 from shapefix.library.transformers import models, tokenizers
 from shapefix.library.transformers.tokenizers import TOKENIZER, unknown_tokenizer
+from shapefix.rulebook import plugins
 
 ON_DEMAND = frozenset(
     f"shapefix.library.torchvision.{name}" for name in ("architectures", "classifiers", "parts")
@@ -28,6 +32,7 @@ for _module in pkgutil.walk_packages(shapefix.library.__path__, f"{shapefix.libr
     # Importing a module registers its handlers.
     if _module.name not in ON_DEMAND:
         importlib.import_module(_module.name)
+plugins.load(plugins.LIBRARY)
 
 _ONLY_TENSORS = frozenset(
     {
@@ -169,13 +174,27 @@ def unbound(handler: Handler) -> Handler:
 
 
 class TorchLibrary:
-    """Answers the interpreter's questions from the registered tables."""
+    """Answers the interpreter's questions from the registered tables, and from declared signatures.
+
+    signatures are by the qualified names of functions. That of `mylib.Block.forward` makes `mylib.Block` a
+    module.
+    """
+
+    def __init__(self, signatures: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.signatures = signatures
+        self._modules = frozenset(
+            name.removesuffix(".forward") for name in signatures if name.endswith(".forward")
+        )
 
     def function(self, name: str) -> Handler | None:
         found = FUNCTIONS.get(name)
         if found is not None:
             return found
+        if name in self.signatures:
+            return handler_of(name, self.signatures[name])
         kind, _, last = name.rpartition(".")
+        if kind in self._modules:
+            return self.method(kind, last)
         if name.startswith("transformers."):
             kind = kind_of(kind) or kind
             found = FUNCTIONS.get(kind_of(name) or f"{kind}.{last}")
@@ -185,12 +204,19 @@ class TorchLibrary:
         return unbound(found) if found is not None and kind == MODULE else found
 
     def method(self, kind: str, name: str) -> Handler | None:
+        if kind in self._modules:
+            qualified = f"{kind}.{'forward' if name == '__call__' else name}"
+            if qualified in self.signatures:
+                return handler_of(qualified, self.signatures[qualified])
+            kind = MODULE
         return lookup_method(kind_of(kind) or kind, name)
 
     def is_class(self, name: str) -> bool:
-        return name in BASES or name in _CONTEXTS or kind_of(name) is not None
+        return name in BASES or name in _CONTEXTS or name in self._modules or kind_of(name) is not None
 
     def inherits(self, kind: str, base: str) -> bool:
+        if kind in self._modules:
+            return kind == base or derives(MODULE, base)
         return derives(kind_of(kind) or kind, base)
 
     def only_of_tensors(self, method: str) -> bool:

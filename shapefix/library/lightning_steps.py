@@ -224,7 +224,7 @@ def _methods(cls: ClassValue) -> Iterator[cst.FunctionDef]:
 
 
 def _emptied(method: cst.FunctionDef) -> Iterator[str]:
-    """Yield the attributes that a method empties or assigns: `self.losses.clear()`."""
+    """Yield the attributes emptied or assigned by a method: `self.losses.clear()`."""
     for node in _own(method.body):
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             if node.func.attr.value == "clear":

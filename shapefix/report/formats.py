@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shapefix.diagnostics import Diagnostic, Failure
     from shapefix.report.view import View
     from shapefix.rulebook.pages import Page
-    from shapefix.shapes.listings import ShapeListing
+    from shapefix.sizes.listings import ShapeListing
 
 Rendered = ParamSpec("Rendered")
 """What a renderer takes: the results to show, and the view last."""
@@ -24,12 +24,14 @@ class OutputFormat(Generic[Rendered]):
     """An output format. Its renderer, `module:function`, is imported on first use to keep start-up fast.
 
     A renderer returns pieces of text, newlines included, that are written one after the other. for_people is
-    true if people read the output: progress messages may then go to the same stream.
+    true if people read the output: progress messages may then go to the same stream. lists_unchecked is true
+    if the output has the places that could not be checked.
     """
 
     name: str
     renderer: str
     for_people: bool = False
+    lists_unchecked: bool = False
 
     def render(self, *results: Rendered.args, **options: Rendered.kwargs) -> Iterable[str]:
         """Call the renderer."""
@@ -50,10 +52,17 @@ if TYPE_CHECKING:
 FINDING_FORMATS: Mapping[str, FindingFormat] = _table(
     OutputFormat("full", "shapefix.report.full:render", for_people=True),
     OutputFormat("concise", "shapefix.report.concise:render", for_people=True),
-    OutputFormat("json", "shapefix.report.json:render"),
+    OutputFormat("json", "shapefix.report.json:render", lists_unchecked=True),
+    OutputFormat("agent", "shapefix.report.agent:render", lists_unchecked=True),
+    OutputFormat("azure", "shapefix.report.azure:render"),
     OutputFormat("github", "shapefix.report.github:render"),
+    OutputFormat("gitlab", "shapefix.report.gitlab:render"),
+    OutputFormat("junit", "shapefix.report.junit:render"),
+    OutputFormat("pylint", "shapefix.report.pylint:render"),
+    OutputFormat("rdjson", "shapefix.report.rdjson:render"),
+    OutputFormat("sarif", "shapefix.report.sarif:render", lists_unchecked=True),
 )
-"""Findings, and files that could not be checked: `check`, `fix`, and what PROBE_FORMATS lacks in `probe`."""
+"""Findings, and files that could not be checked: `check`, `fix`, `diagnose`, and what PROBE_FORMATS lacks."""
 
 PROBE_FORMATS: Mapping[str, OutputFormat[[ProbeResult, View]]] = _table(
     OutputFormat("full", "shapefix.cli.probe_output:full", for_people=True),
@@ -62,8 +71,8 @@ PROBE_FORMATS: Mapping[str, OutputFormat[[ProbeResult, View]]] = _table(
 """A run of the probe with its findings: `probe`."""
 
 SHAPE_FORMATS: Mapping[str, OutputFormat[[Sequence[ShapeListing], View]]] = _table(
-    OutputFormat("text", "shapefix.shapes.render:render", for_people=True),
-    OutputFormat("json", "shapefix.shapes.render:render_json"),
+    OutputFormat("text", "shapefix.sizes.render:render", for_people=True),
+    OutputFormat("json", "shapefix.sizes.render:render_json"),
 )
 """Source listings with the sizes of tensors: `shapes`."""
 

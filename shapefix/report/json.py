@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Diagnostic, Failure, Fix, Severity, Span, Unchecked, cell_of
 from shapefix.report.view import View, json_text
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
@@ -30,6 +33,12 @@ def dumped(document: object) -> str:
     """Return a document as JSON for a terminal or a file, in ASCII if it cannot be encoded otherwise."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     return json_text(text if encodable(text) else json.dumps(document, indent=2))
+
+
+def portable_json(document: object) -> str:
+    """Return a document as JSON for every parser: a lone surrogate, of a file name, is replaced."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return json_text(_SURROGATE.sub("\ufffd", text))
 
 
 def encodable(text: str) -> bool:

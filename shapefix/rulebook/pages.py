@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from shapefix.diagnostics import Applicability, Severity
+from shapefix.rulebook.plugins import RULES, Plugin, PluginProblem, note_problem, plugins
 
 _IN_WHEEL = Path(__file__).parent / "pages"
+_FOREIGN_CODE = re.compile(r"[A-Z]{2,10}[0-9]{2,5}")
 _IN_CHECKOUT = Path(__file__).parents[2] / "rules"
 
 
@@ -48,6 +50,7 @@ class Page:
 
     fix is the applicability of the usual fix, None without one. errors are parts of the messages of the
     exceptions that reported code raises. by_default is false for a rule that must be selected explicitly.
+    plugin is the one with the rule, None for our own.
     """
 
     code: str
@@ -61,6 +64,7 @@ class Page:
     since: str
     aliases: tuple[str, ...]
     path: Path
+    plugin: Plugin | None = None
 
     def text(self, examples: bool = True) -> str:
         """The page as Markdown for readers, with or without its section "More examples"."""
@@ -70,11 +74,37 @@ class Page:
 
 @cache
 def pages() -> tuple[Page, ...]:
-    """Every page, in the order of the codes. Raises MissingPages and InvalidPage."""
+    """Every page, in the order of the codes, those of plugins last. Raises MissingPages and InvalidPage."""
     folder = rules_folder()
-    found = tuple(_page(path) for path in sorted(folder.glob("SF*.md")))
+    found = [_page(path) for path in sorted(folder.glob("SF*.md"))]
     if not found:
         raise MissingPages(f"the rule pages are missing from {folder}; install shapefix again")
+    for plugin in plugins(RULES):
+        found += _pages_of(plugin, found)
+    return tuple(found)
+
+
+def _pages_of(plugin: Plugin, known: Sequence[Page]) -> list[Page]:
+    """Return the pages of a plugin; none if one of them cannot be used."""
+    folder = plugin.folder
+    found: list[Page] = []
+    path = folder or Path(plugin.module)
+    try:
+        for path in () if folder is None else sorted((folder / "pages").glob("*.md")):
+            page = replace(_page(path), plugin=plugin)
+            if not _FOREIGN_CODE.fullmatch(page.code) or page.code.startswith("SF"):
+                raise InvalidPage(f"`{page.code}` is not a code like ACME101 with letters of its own")
+            if any(page.code == other.code or page.name == other.name for other in (*known, *found)):
+                raise InvalidPage(f"there is another rule {page.code} or `{page.name}`")
+            found.append(page)
+        if not found:
+            raise InvalidPage("it has no pages in its folder `pages`")
+    except (InvalidPage, OSError, UnicodeDecodeError, StopIteration) as error:
+        problem = str(error).removeprefix(f"{path}: ") or "the page is empty"
+        note_problem(
+            plugin, PluginProblem(str(path), None, f"plugin {plugin.distribution} is not used: {problem}")
+        )
+        return []
     return found
 
 
@@ -98,7 +128,15 @@ def page_of(rule: str) -> Page | None:
 def pages_under(prefix: str) -> tuple[Page, ...]:
     """The pages of the rules with a code prefix, like `SF5`, in any capitalization."""
     wanted = prefix.strip().upper()
-    return tuple(page for page in pages() if re.fullmatch(r"SF\d*", wanted) and page.code.startswith(wanted))
+    letters = re.match(r"[A-Z]*", wanted)
+    return tuple(
+        page
+        for page in pages()
+        if letters is not None
+        and re.fullmatch(r"[A-Z]+\d*", wanted)
+        and re.match(rf"{letters[0]}\d", page.code)
+        and page.code.startswith(wanted)
+    )
 
 
 @cache
@@ -151,10 +189,10 @@ def _with_metadata(path: Path, head: Mapping[str, str], errors: tuple[str, ...])
 
 
 _BLOCK = re.compile(r"^```python(?P<kind>[^\n]*)\n(?P<code>.*?)^```\n?", re.MULTILINE | re.DOTALL)
-_EXPECTED = re.compile(r"[ \t]+# (?:error|warning|info): \[SF\d{3}\] .*$")
+_EXPECTED = re.compile(r"[ \t]+# (?:error|warning|info): \[[A-Z]+\d+\] .*$")
 _REVEAL = re.compile(r"^[ \t]*reveal\([^\n]*\)[ \t]*\n", re.MULTILINE)
 """A line of `reveal(...)` without its answer: repairs keep it, and tests compare both answers."""
-_FINDING = re.compile(r'# (error|warning|info): \[SF\d{3}\] "([^"]+)"')
+_FINDING = re.compile(r'# (error|warning|info): \[[A-Z]+\d+\] "([^"]+)"')
 
 
 def documentation(body: str, examples: bool) -> str:

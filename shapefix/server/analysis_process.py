@@ -19,7 +19,7 @@ from queue import SimpleQueue
 
 from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.settings import CheckOptions
-from shapefix.server.messages import AnalysisLost, Answer, KnownValues, Order, RepairOrder, TextUpdate
+from shapefix.server.messages import AnalysisLost, Answer, Order, RepairOrder, TextUpdate, ValuesFound
 from shapefix.server.workspace_analyzer import WorkspaceAnalyzer
 
 
@@ -111,7 +111,7 @@ class AnalysisProcess:
             except (EOFError, OSError):
                 self._orders.put(_Ended(pipe))
                 return
-            if isinstance(answer, KnownValues):
+            if isinstance(answer, ValuesFound):
                 # They are the last step for a text.
                 self._in_work.discard(answer.path)
             self._take(answer)

@@ -11,7 +11,7 @@ from shapefix.checks.support.describe import DisplayedValue
 from shapefix.rulebook.pages import page_of
 from shapefix.server.inlay_hints import short
 from shapefix.server.open_texts import MovedRows
-from shapefix.shapes.program_values import HeldName
+from shapefix.sizes.program_values import HeldName
 from shapefix.sources.text import rows_of
 
 _RULE = re.compile(r"\bSF\d{3}\b|\b[a-z]+(?:-[a-z]+)+\b", re.IGNORECASE)

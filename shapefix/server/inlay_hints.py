@@ -9,7 +9,7 @@ from lsprotocol import types
 from shapefix.checks.support.describe import DisplayedValue
 from shapefix.interpreter.watching import RETURNED
 from shapefix.server.open_texts import MovedRows, PositionedText
-from shapefix.shapes.program_values import HeldName
+from shapefix.sizes.program_values import HeldName
 
 _MOST_NAMES = 3
 _MOST_VALUES = 2

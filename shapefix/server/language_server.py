@@ -41,10 +41,10 @@ from shapefix.server.messages import (
     AnalysisLost,
     Answer,
     CheckedTexts,
-    KnownValues,
     RepairedFile,
     RepairOrder,
     TextUpdate,
+    ValuesFound,
 )
 from shapefix.server.open_files import (
     OpenCell,
@@ -56,7 +56,7 @@ from shapefix.server.open_files import (
     python_file,
 )
 from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
-from shapefix.shapes.program_values import HeldName
+from shapefix.sizes.program_values import HeldName
 from shapefix.sources.text import Unreadable, read_source
 
 DEBOUNCE = 0.15
@@ -152,7 +152,7 @@ class ShapefixServer(LanguageServer):
         match answer:
             case CheckedTexts():
                 self._publish(answer)
-            case KnownValues():
+            case ValuesFound():
                 self._take_values(answer)
             case RepairedFile():
                 future = self._repairs.pop(answer.number, None)
@@ -432,7 +432,7 @@ class ShapefixServer(LanguageServer):
 
     # Values
 
-    def _take_values(self, known: KnownValues) -> None:
+    def _take_values(self, known: ValuesFound) -> None:
         file = self._files.get(known.path)
         if file is None or file.number != known.version:
             return

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.shapes.program_values import HeldName
+from shapefix.sizes.program_values import HeldName
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CheckedTexts:
 
 
 @dataclass(frozen=True)
-class KnownValues:
+class ValuesFound:
     """The values in one version of an open file, by the paths of its texts; None if it cannot be parsed.
 
     Rows count within each text.
@@ -87,4 +87,4 @@ class AnalysisLost:
 
 
 Order = TextUpdate | RepairOrder
-Answer = CheckedTexts | KnownValues | RepairedFile | AnalysisLost
+Answer = CheckedTexts | ValuesFound | RepairedFile | AnalysisLost

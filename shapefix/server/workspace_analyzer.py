@@ -10,8 +10,8 @@ from shapefix.engine.live_session import LiveSession
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.settings import CheckOptions
 from shapefix.engine.source_overlay import real_path
-from shapefix.server.messages import CheckedTexts, KnownValues, RepairedFile, RepairOrder, TextUpdate
-from shapefix.shapes.program_values import HeldName, program_values
+from shapefix.server.messages import CheckedTexts, RepairedFile, RepairOrder, TextUpdate, ValuesFound
+from shapefix.sizes.program_values import HeldName, program_values
 from shapefix.sources.configuration import ConfigurationError
 from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.relevance import mentions_library
@@ -65,21 +65,21 @@ class _OpenProject:
                 self.without_values.add(path)
         rechecked.clear()
 
-    def values(self, path: str) -> KnownValues:
+    def values(self, path: str) -> ValuesFound:
         """Return the values in an open text."""
         self.without_values.discard(path)
         version, data = self.texts[path]
         at = real_path(path)
         source = self.session.text(at)
         if path in self.silent or path in self.invalid or source is None or not mentions_library(data):
-            return KnownValues(path, version, {})
+            return ValuesFound(path, version, {})
         try:
             check_parse_limits(source)
             programs = self.session.importers_of(at)[:MOST_PROGRAMS]
             found = program_values(self.session.modules(at), source, programs)
         except Exception:
             # Sizes are a help: what prevents them is reported by the check of the same text.
-            return KnownValues(path, version, None)
+            return ValuesFound(path, version, None)
         by_text: dict[str, list[HeldName]] = {}
         for value in found:
             name, moved = path, value
@@ -87,7 +87,7 @@ class _OpenProject:
                 cell, row = source.place(value.row)
                 name, moved = path_of(path, cell), value.moved(row - value.row)
             by_text.setdefault(name, []).append(moved)
-        return KnownValues(path, version, {name: tuple(values) for name, values in by_text.items()})
+        return ValuesFound(path, version, {name: tuple(values) for name, values in by_text.items()})
 
     def renewed(self, options: CheckOptions) -> _OpenProject:
         """Return the same texts in a new session, for new files and settings."""
@@ -136,7 +136,7 @@ class WorkspaceAnalyzer:
             if not project.texts:
                 self._projects.pop(project.root, None)
 
-    def values(self) -> Iterator[KnownValues]:
+    def values(self) -> Iterator[ValuesFound]:
         """Return the values in the open texts with outdated ones; end early if newer texts are waiting."""
         for project in self._projects.values():
             if project.is_outdated:

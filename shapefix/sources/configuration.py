@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from shapefix.diagnostics import Failure
 from shapefix.sources.bounded_toml import InvalidToml, parse_toml
+from shapefix.sources.declarations import InvalidDeclaration, declaration
 from shapefix.sources.globs import MOST_PATTERNS, Globs, TooManyChoices
 from shapefix.sources.text import Unreadable, read_settings
 from shapefix.sources.versions import is_version
@@ -47,7 +48,8 @@ class Configuration:
     """The settings for the files below root, an absolute path.
 
     path is the configuration file, None for the defaults. A key that is not set is None, except exclude,
-    which has its default. cache_dir is absolute. per_file_ignores maps patterns to selectors.
+    which has its default. cache_dir is absolute. per_file_ignores maps patterns to selectors, and signatures
+    qualified names of functions to declared sizes.
     """
 
     root: str
@@ -63,6 +65,7 @@ class Configuration:
     output_format: str | None = None
     cache_dir: str | None = None
     transformers_version: str | None = None
+    signatures: tuple[tuple[str, str], ...] = ()
 
     def excludes(self, path: str) -> bool:
         """Check whether exclude or extend-exclude match this absolute path, regardless of its parents."""
@@ -216,6 +219,8 @@ def parse_configuration(path: str, content: Any, table: str) -> Configuration:
                 settings["cache_dir"] = os.path.normpath(os.path.join(root, folder))
             case "transformers-version":
                 settings["transformers_version"] = _version(at, value)
+            case "signatures":
+                settings["signatures"] = _signatures(at, value)
             case _:
                 hint = suggestion(key, _KEYS, f"; known keys are {', '.join(_KEYS)}")
                 raise ConfigurationError(f"{where}: unknown key {_shortened(key)!r}{hint}")
@@ -224,7 +229,7 @@ def parse_configuration(path: str, content: Any, table: str) -> Configuration:
 
 _KEYS = (
     "select", "ignore", "extend-select", "exclude", "extend-exclude", "per-file-ignores", "unsafe-fixes",
-    "preview", "output-format", "cache-dir", "transformers-version",
+    "preview", "output-format", "cache-dir", "transformers-version", "signatures",
 )  # fmt: skip
 
 
@@ -289,6 +294,21 @@ def _strings_by_pattern(at: str, value: Any) -> tuple[tuple[str, tuple[str, ...]
         raise ConfigurationError(f"{at} must be a table from patterns to lists of rules, not {_kind(value)}")
     _expect_few(at, value)
     return tuple((pattern, _strings(f"{at}.{pattern!r}", selectors)) for pattern, selectors in value.items())
+
+
+def _signatures(at: str, value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{at} must be a table from functions to their sizes, not {_kind(value)}")
+    _expect_few(at, value)
+    for name, text in value.items():
+        where = f"{at}.{_shortened(name)!r}"
+        if not all(part.isidentifier() for part in name.split(".")) or "." not in name:
+            raise ConfigurationError(f'{where} must be a full name, like "mylib.Block.forward"')
+        try:
+            declaration(_expect(where, text, str, "a string"))
+        except InvalidDeclaration as error:
+            raise ConfigurationError(f"{where} {error}") from None
+    return tuple(value.items())
 
 
 def _expect_few(at: str, value: Sized) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
 from checking import Check
 
 from shapefix.diagnostics import Applicability, Comparison, Condition, Diagnostic, Variable
-from shapefix.engine.session import CheckSession
-from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.repair.edits import apply
 
 CODES = frozenset({"SF508", "SF509", "SF512"})
@@ -222,14 +219,3 @@ for batch in tqdm(batches):
 
 def test_a_collator_pads_labels_with_ids_outside_of_the_loss(check: Check) -> None:
     assert not check(HEAD + COLLATED, {"SF203"})
-
-
-@pytest.mark.parametrize(("required", "codes"), [("torch==1.0.0", []), ("torch>=2.0", ["SF512"])])
-def test_full_takes_the_dtype_of_its_value_since_torch_1_7(
-    tmp_path: Path, required: str, codes: list[str]
-) -> None:
-    (tmp_path / "requirements.txt").write_text(required)
-    code = "loss = nn.BCELoss()(torch.sigmoid(torch.randn(8)), torch.full((8,), 1))\n"
-    (tmp_path / "train.py").write_text(HEAD + code)
-    session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
-    assert [each.code for each in session.findings()] == codes

@@ -49,6 +49,7 @@ def test_errors_of_one_tensor_have_the_cause_of_the_first(check: Check) -> None:
 
 def test_a_model_that_was_not_moved_is_one_mistake(check: Check) -> None:
     use = "Tagger()(torch.zeros(4, 8, device=device))\n"
+    use += "print(nn.MSELoss()(Tagger()(torch.zeros(4, 8)), torch.zeros(4, 8, device=device)))\n"
     habits = {each.habit for each in found(check, TAGGER + use, "SF602")}
     assert len(habits) == 1
     assert all("Tagger" in habit for habit in habits)

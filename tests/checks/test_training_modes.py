@@ -96,7 +96,7 @@ def test_a_model_of_transformers_comes_for_training_unless_it_is_loaded(check: C
 def test_an_optional_part_belongs_to_its_model() -> None:
     model, part = LibraryObject(MODULE), LibraryObject("torch.nn.BatchNorm1d")
     model.fields["norm"] = PerhapsNone(part)
-    model.fields["norms"] = ListValue([PerhapsNone(part)])
+    model.fields["norms"] = ListValue((PerhapsNone(part),))
     assert list(modules_in(model)) == [model, part]
 
 

@@ -99,6 +99,30 @@ def test_a_diagnosis_in_json(project: Project) -> None:
     }
 
 
+def test_a_cause_is_a_finding_in_the_formats_of_check(project: Project) -> None:
+    folder = project(train=CODE)
+    log = _log(folder, LOG)
+    ran = shapefix("diagnose", "--output-format", "agent", log)
+    assert ran.code == 0
+    first, *_ = ran.out.splitlines()
+    assert first.startswith("train.py:4:5 SF101 error `x.view(4, 48)` fails")
+    assert "-y = x.view(4, 48)\n+y = x.reshape(4, 48)\n" in ran.out
+    (result,) = json.loads(shapefix("diagnose", "--output-format", "sarif", log).out)["runs"][0]["results"]
+    assert (result["ruleId"], len(result["fixes"])) == ("SF101", 1)
+
+
+def test_an_error_without_a_cause_is_a_failure_in_the_formats_of_check(project: Project) -> None:
+    folder = project(gone="def f(x):\n    pass\n\n    x[0]\n")
+    known = _log(folder, KNOWN)
+    ran = shapefix("diagnose", "--output-format", "pylint", known)
+    assert (ran.code, ran.out[:54]) == (1, "gone.py:4: [error] IndexError: index out of range in s")
+    assert "An id is negative or not smaller" in ran.out
+    ran = shapefix("diagnose", "--output-format", "concise", _log(folder, UNKNOWN.replace("gone", "no")))
+    assert (ran.code, ran.out) == (1, "error: <log>: IndexError: the shelf is empty\n")
+    ran = shapefix("diagnose", "--output-format", "gitlab", _log(folder, "loss 0.5\n"))
+    assert (ran.code, json.loads(ran.out), ran.err) == (2, [], "no error found in the input\n")
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize(("log", "code"), [(KNOWN, 1), (UNKNOWN, 1), ("loss 0.5\n", 2), ("", 2)])
 def test_exit_codes_without_a_cause(project: Project, log: str, code: int, form: str) -> None:

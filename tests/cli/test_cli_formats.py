@@ -46,6 +46,7 @@ def test_every_renderer_exists_and_takes_what_its_command_passes(
         ("shapes", [*SHAPE_FORMATS]),
         ("rules", [*RULE_FORMATS]),
         ("probe", list(dict.fromkeys([*PROBE_FORMATS, *FINDING_FORMATS]))),
+        ("diagnose", ["text", "json", *(name for name in FINDING_FORMATS if name not in ("full", "json"))]),
     ],
 )
 def test_the_choices_of_a_command_come_from_the_registry(command: str, formats: list[str]) -> None:

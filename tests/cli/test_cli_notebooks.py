@@ -51,6 +51,11 @@ def test_findings_have_cells_in_every_format(project: Project) -> None:
     assert found["cause"]["cell"] == 3
     assert "::cell 3, row 2: `x.view(-1)`" in shapefix("check", "--output-format", "github").out
     assert "2 | y = x.view(-1)" in shapefix("check", "train.ipynb").out
+    assert "train.ipynb:cell 3:2:5 SF101" in shapefix("check", "--output-format", "agent").out
+    (result,) = json.loads(shapefix("check", "--output-format", "sarif").out)["runs"][0]["results"]
+    assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "train.ipynb:cell 3:2:5"
+    (entry,) = json.loads(shapefix("check", "--output-format", "gitlab").out)
+    assert entry["location"]["path"] == "train.ipynb"
 
 
 def test_lines_in_messages_are_those_of_cells(project: Project) -> None:

@@ -66,7 +66,7 @@ def escaped(text: str, color: bool = False) -> None:
 
 
 COMMANDS = [
-    *(["check", "--output-format", name] for name in ("full", "concise", "json", "github")),
+    *(["check", "--output-format", name] for name in FINDING_FORMATS),
     *(["fix", "--output-format", name] for name in ("full", "concise", "json", "github")),
     *(["check", f"--{option}"] for option in ("show-files", "show-settings", "statistics", "verbose")),
     *(["fix", "--unsafe-fixes"], ["fix", "--verbose"], ["check", "--jobs", "2"]),
@@ -81,7 +81,7 @@ def test_check_and_fix_write_no_control_character(project: Project, command: lis
     assert ran.code in (0, 1, 2)
     assert len(ran.out) > 100
     # A diff without color may be for `git apply`.
-    is_diff = command[0] == "fix" and color == "never"
+    is_diff = (command[0] == "fix" and color == "never") or "agent" in command
     escaped(ran.out.replace("\f", "").replace("\r", "") if is_diff else ran.out, color == "always")
     escaped(ran.err)
     assert "internal error" not in ran.out + ran.err

@@ -11,7 +11,7 @@ from fixture_projects import FIXTURES, load, train
 from fixture_projects import Project as FixtureProject
 
 from shapefix.guards.run import guarded
-from shapefix.shapes.targets import UnknownTarget
+from shapefix.sizes.targets import UnknownTarget
 
 
 @pytest.mark.long

@@ -174,7 +174,7 @@ def test_statistics_count_by_code_the_most_frequent_first() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["concise", "json", "github", "full"])
+@pytest.mark.parametrize("name", ["concise", "json", "github", "sarif", "agent", "full"])
 def test_only_colors_and_frames_load_rich(name: str) -> None:
     program = f"""
 import sys

@@ -47,14 +47,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-RULES = Path(__file__).resolve().parents[2] / "rules"
+from shapefix.rulebook.pages import pages as installed_pages
 
 SECTIONS = ("What it does", "Why is this bad?", "Example", "How to fix", "When to ignore", "More examples")
 
 _FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXPECTATION = re.compile(r"[ \t]+# (?:(?:error|warning|info|revealed|raises): .*|corrupts)$")
 _FINDING = re.compile(
-    r"# (?P<severity>error|warning|info): \[(?P<code>SF\d{3})\]"
+    r"# (?P<severity>error|warning|info): \[(?P<code>[A-Z]+\d+)\]"
     r' "(?P<message>[^"]+)"(?: when "(?P<condition>[^"]+)")?(?=\s+#|$)'
 )
 _REVEALED = re.compile(r"# revealed: (?P<text>.+)$")
@@ -196,5 +196,5 @@ def stated_errors(page: Path) -> list[str]:
 
 
 def pages() -> list[Path]:
-    """Every rule page, by code."""
-    return sorted(RULES.glob("SF*.md"))
+    """Every rule page, by code, those of installed plugins last."""
+    return [page.path for page in installed_pages()]

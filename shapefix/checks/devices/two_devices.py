@@ -189,13 +189,13 @@ def _mistake(event: DeviceMismatch) -> str:
 
     That is a model left on the CPU, a layer made on a GPU, or the data of one moved model left on the CPU.
     """
-    owner = enclosing_class(event.place)
-    there = event.other.place
+    there, weights = event.other.place, event.cpu.place if event.cpu.of_weights else event.place
+    owner = None if weights is None else enclosing_class(weights)
     if there is not None and isinstance(there.node, cst.Call):
         if dotted_name(there.node.func).removeprefix("torch.").startswith("nn."):
             return f"{there.span.path}:{there.span.row} is made on a device"
-    if event.here is None and owner is not None:
-        return f"{event.place.module.path}: {owner.name.value} is not moved"
+    if (event.here is None or event.cpu.of_weights) and weights is not None and owner is not None:
+        return f"{weights.module.path}: {owner.name.value} is not moved"
     if there is not None and event.here is not None and not event.cpu.of_weights:
         return f"{there.span.path}:{there.span.row} leaves others on the CPU"
     return ""

@@ -91,7 +91,7 @@ def _collected(event: LightningStepFound, rule: Rule) -> Diagnostic:
 
 
 def _called_for(event: LightningStepFound, name: str) -> Iterator[cst.FunctionDef]:
-    """Yield the methods of the module with a result that the step assigns to a variable."""
+    """Yield the methods of the module with a result assigned to a variable of the step."""
     for node in nodes(event.method.body):
         if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call):
             owner, _, called = dotted_name(node.value.func).rpartition(".")

@@ -106,7 +106,7 @@ def _switched_off(event: EvaluationRecorded, context: CheckContext) -> ModeSwitc
 
 
 def _has_volatile_inputs(evaluation: cst.CSTNode) -> bool:
-    """Whether code makes `Variable(x, volatile=True)`: what recorded nothing before torch 0.4."""
+    """Whether code makes `Variable(x, volatile=True)`, for evaluation before torch 0.4."""
     return any(
         isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "volatile"
         for node in nodes(evaluation)

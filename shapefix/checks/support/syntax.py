@@ -29,7 +29,7 @@ def number_index(node: cst.CSTNode) -> int | None:
 
 
 def is_iterated(place: Place) -> bool:
-    """Whether an expression is what a loop or a comprehension goes over."""
+    """Whether a loop or a comprehension goes over an expression."""
     around = enclosing(place.module, place.node)
     parent = around[-2] if len(around) > 1 else None
     return isinstance(parent, (cst.For, cst.CompFor)) and parent.iter is place.node

@@ -221,7 +221,7 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
 
 def _scheduled_too_early(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     step = first_step_after(event, context)
-    if step is None:
+    if step is None or not event.follows:
         return
     scheduled, stepping = abbreviate(event.place.code), abbreviate(step.place.code)
     yield rule.diagnostic(

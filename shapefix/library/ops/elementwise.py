@@ -14,6 +14,7 @@ from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
 from shapefix.library.ops.value_range import TRUTH, combined, either
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject, trace
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import as_result, contiguous_result, is_number, is_whole
 from shapefix.library.transformers.label_provenance import masked_row
@@ -135,11 +136,17 @@ UNARY = (
 )
 
 
+_DIVIDES_TRULY = "1.7"
+"""The first torch with a float for `/` of integers: it rounded, then raised an error."""
+
+
 def result_of(call: Call, operands: list[Value | None], op: Op) -> TensorValue:
     """Result of an elementwise operation on these operands; numbers among them have no layout."""
     tensors = [tensor for tensor in map(as_tensor, operands) if tensor is not None]
     unsure = any(isinstance(operand, Unknown) and not _is_certain(operand) for operand in operands)
     dtype = _dtype(tensors, operands, op) if not unsure else None
+    if op is Op.DIV and not is_at_least(call.ev, _DIVIDES_TRULY, "torch"):
+        dtype = dtype if any(each.dtype and dtypes.is_floating(each.dtype) for each in tensors) else None
     first = tensors[0] if tensors else None
     if unsure or first is None:
         # An unknown operand may be a number, or a tensor that broadcasts.

@@ -11,6 +11,7 @@ from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value
 from shapefix.library.ops.value_range import chosen, selected
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.tensors import as_result, as_view, assume_rank, new_size
 from shapefix.library.transformers.label_provenance import sliced
 from shapefix.tensors import indexing
@@ -44,7 +45,7 @@ def getitem(call: Call) -> Value:
     try:
         found = indexing.index(layout, specs)
     except ShapeError as error:
-        if is_known:
+        if is_known and (layout.rank or is_at_least(call.ev, _WITH_NUMBERS, "torch")):
             by_tensors = TupleValue(tuple(entry for entry in entries if isinstance(entry, TensorValue)))
             reject(call, error, {"self": tensor, "index": by_tensors})
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
@@ -65,6 +66,10 @@ def getitem(call: Call) -> Value:
         # The layout trace keeps the assumption.
         result.layout = None
     return result
+
+
+_WITH_NUMBERS = "0.5"
+"""The first torch with an error for an index of a 0-dim tensor: before 0.4, a loss had one dimension."""
 
 
 def _copies(entry: Value) -> bool:

@@ -7,6 +7,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import NONE, LibraryObject, Value
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import declare, function, method
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import bound
 from shapefix.library.torch_signatures import signature
 
@@ -87,5 +88,6 @@ def _made(call: Call, optimizer: Value | None) -> Value:
 def step(call: Call) -> Value:
     receiver = call.receiver
     if isinstance(receiver, LibraryObject):
-        call.ev.emit(SchedulerStepped(*where(call), receiver, receiver.fields.get(_OPTIMIZER)))
+        follows = is_at_least(call.ev, "1.1", "torch")
+        call.ev.emit(SchedulerStepped(*where(call), receiver, receiver.fields.get(_OPTIMIZER), follows))
     return NONE

@@ -59,7 +59,7 @@ def store(call: Call, table: LibraryObject, columns: Columns, rows: Size) -> Non
 
 
 def forget_columns(call: Call, table: Value | None) -> None:
-    """Forget all columns of a table after a write to it, and where its rows were shuffled."""
+    """Forget all columns of a table after a write to it, and the place of a shuffle."""
     if isinstance(table, LibraryObject):
         call.ev.journal.write(table.fields, SHUFFLED, None)
         for name in columns_of(table) or ():

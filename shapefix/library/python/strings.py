@@ -75,7 +75,7 @@ def _computed(call: Call, name: str) -> Constant | None:
     try:
         return Constant(getattr(held, name)(*given))
     except (TypeError, ValueError):
-        # An unknown argument is none of the method's types.
+        # An unknown argument has another type than the method takes.
         return None
 
 

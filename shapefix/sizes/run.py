@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -37,10 +38,10 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.interpreter.watching import WatchedRun, Watcher, parameter_names, parameters_of
-from shapefix.shapes.build import listing
-from shapefix.shapes.inputs import GivenInputs, read_inputs
-from shapefix.shapes.listings import ShapeListing
-from shapefix.shapes.targets import (
+from shapefix.sizes.build import listing
+from shapefix.sizes.inputs import GivenInputs, read_inputs
+from shapefix.sizes.listings import ShapeListing
+from shapefix.sizes.targets import (
     Target,
     UnknownTarget,
     all_targets,
@@ -78,17 +79,23 @@ def split_name(asked: str) -> tuple[str, str]:
 
 
 def shapes(
-    path: str, name: str, inputs: Sequence[str], rules: frozenset[str], transformers_version: str | None
+    path: str,
+    name: str,
+    inputs: Sequence[str],
+    rules: frozenset[str],
+    transformers_version: str | None,
+    signatures: Mapping[str, str] = MappingProxyType({}),
 ) -> list[ShapeListing]:
     """Build the listings of a file: of the function or class called name, or of all.
 
-    inputs are as for read_inputs. Raises BadInput, NotShown and Unanswered.
+    inputs are as for read_inputs, signatures declared sizes of functions by qualified name. Raises BadInput,
+    UnknownTarget and ListingFailed.
     """
     given = read_inputs(inputs)
     source = _source(path)
     try:
         with deep_recursion(), Watchdog().stopping_after(FILE_SECONDS):
-            return _ListingBuilder(source, rules, transformers_version).build(name, given)
+            return _ListingBuilder(source, rules, transformers_version, signatures).build(name, given)
     except OutOfBudget as stop:
         message = f"takes too much {stop.resource.value} to be analyzed"
         raise ListingFailed(Failure(source.path, message)) from None
@@ -110,11 +117,21 @@ def _source(path: str) -> SourceText:
 class _ListingBuilder:
     """Builds the listings of one file of a project."""
 
-    def __init__(self, source: SourceText, rules: frozenset[str], transformers_version: str | None) -> None:
+    def __init__(
+        self,
+        source: SourceText,
+        rules: frozenset[str],
+        transformers_version: str | None,
+        signatures: Mapping[str, str],
+    ) -> None:
         self._rules = rules
         self._source = source
         self._modules = ProjectModules(
-            Project(project_root(source.path)), _parsable, transformers_version, lines=1_000_000
+            Project(project_root(source.path)),
+            _parsable,
+            transformers_version,
+            lines=1_000_000,
+            signatures=signatures,
         )
         self._module = self._modules.module(source)
 

@@ -12,7 +12,7 @@ from shapefix.report.frame import Line, margin, trimmed
 from shapefix.report.json import file_of
 from shapefix.report.paint import painter
 from shapefix.report.view import View, json_text, one_line
-from shapefix.shapes.listings import ListingRow, NamedValues, Remark, ShapeListing
+from shapefix.sizes.listings import ListingRow, NamedValues, Remark, ShapeListing
 
 MOST_VALUES = 4
 """The number of shown loop passes: the first ones and the last."""

@@ -31,9 +31,9 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.interpreter.watching import Named, WatchedRun, Watcher, parameters_of, statements_of
-from shapefix.shapes.certain_calls import certain_calls
-from shapefix.shapes.run import READING, STEPS, is_real_call, runs_of
-from shapefix.shapes.targets import Target, target_named
+from shapefix.sizes.certain_calls import certain_calls
+from shapefix.sizes.run import READING, STEPS, is_real_call, runs_of
+from shapefix.sizes.targets import Target, target_named
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Symbol

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from shapefix.checks.support.describe import DisplayedValue
+from shapefix.report.view import View
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,17 @@ class ListingRow:
 
 @dataclass(frozen=True)
 class ShapeListing:
-    """One run of one function; path is absolute, and basis names the origin of the sizes."""
+    """One run of one function; path is absolute, and basis names the origin of the sizes.
+
+    str() is the text of `shapefix shapes`, 100 columns wide.
+    """
 
     name: str
     path: str
     rows: tuple[ListingRow, ...]
     basis: str
+
+    def __str__(self) -> str:
+        from shapefix.sizes.render import render
+
+        return "".join(render([self], View(os.getcwd(), 100)))  # noqa: PTH109

@@ -17,7 +17,7 @@ from shapefix.interpreter.values import (
     Value,
 )
 from shapefix.interpreter.watching import WatchedRun, known_now, parameters_of, statements_of
-from shapefix.shapes.listings import ListingRow, NamedValues, Remark, ShapeListing
+from shapefix.sizes.listings import ListingRow, NamedValues, Remark, ShapeListing
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 

@@ -11,8 +11,8 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.support.describe import MOST_PARTS, DisplayedValue, parts
 from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion
-from shapefix.engine.watchdog import Watchdog, cause_of
-from shapefix.interpreter.budget import OutOfBudget
+from shapefix.engine.watchdog import Watchdog
+from shapefix.interpreter.budget import OutOfBudget, cause_of
 from shapefix.interpreter.modules import Module, nodes
 from shapefix.interpreter.program import run_program
 from shapefix.interpreter.values import Value
@@ -24,7 +24,7 @@ from shapefix.interpreter.watching import (
     parameters_of,
     statements_of,
 )
-from shapefix.shapes.run import is_real_call, letters
+from shapefix.sizes.run import is_real_call, letters
 from shapefix.sources.text import SourceText
 
 STEPS = 200_000
