@@ -71,6 +71,7 @@ class AnalysisProcess:
             if isinstance(order, TextUpdate):
                 for path in order.closed:
                     self._open.pop(path, None)
+                    self._in_work.discard(path)
                 self._open.update(order.texts)
                 self._in_work.update(order.texts)
             if self._pipe is None:

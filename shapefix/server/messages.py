@@ -35,16 +35,12 @@ class TextUpdate:
 
 @dataclass(frozen=True)
 class CheckedTexts:
-    """The findings in the open texts of one project and in its other files, for these versions.
-
-    silent are the open files that are not to be checked.
-    """
+    """The findings in the open texts of one project and in its other files, for these versions."""
 
     root: str
     versions: Mapping[str, int]
     findings: tuple[Diagnostic, ...]
     failures: tuple[Failure, ...]
-    silent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

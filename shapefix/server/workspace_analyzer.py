@@ -173,7 +173,6 @@ class WorkspaceAnalyzer:
         session = project.session
         versions = {path: version for path, (version, _) in project.texts.items()}
         invalid = tuple(project.invalid.values())
-        silent = frozenset(project.silent)
         try:
             if not session.refresh(self._is_cancelled):
                 return None
@@ -182,9 +181,8 @@ class WorkspaceAnalyzer:
                 versions,
                 session.findings(),
                 tuple(dict.fromkeys((*session.failures(), *invalid))),
-                silent,
             )
         except ConfigurationError as error:
             failure = error.failure()
             failures = (failure,) if failure is not None else ()
-            return CheckedTexts(project.root, versions, (), failures, silent)
+            return CheckedTexts(project.root, versions, (), failures)

@@ -81,18 +81,6 @@ def test_the_analysis_starts_again_after_it_was_killed(editor: EditorClient, pro
     editor.close(other)
 
 
-def test_a_vanished_editor_ends_both_processes(project: Path) -> None:
-    client = EditorClient(project)
-    client.open((project / "train.py").as_uri(), VIEW)
-    client.diagnostics((project / "train.py").as_uri())
-    assert client.process.stdin is not None
-    client.process.stdin.close()
-    # The pipe is closed when the last process with its other end has gone.
-    while client.received.get(timeout=20) is not None:
-        pass
-    client.process.wait(20)
-
-
 def random_change(text: str, draw: random.Random) -> tuple[dict[str, Any], str]:
     """A change of a range, and the text after it."""
     start, end = sorted(draw.randrange(len(text) + 1) for _ in range(2))
