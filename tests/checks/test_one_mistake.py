@@ -64,6 +64,14 @@ def test_inputs_that_do_not_follow_their_model_are_one_mistake(check: Check) -> 
     assert len({each.habit for each in found(check, other, "SF602")}) == 2
 
 
+def test_heads_that_are_viewed_into_place_are_one_mistake(check: Check) -> None:
+    use = "q, k = (nn.Linear(8, 8)(torch.randn(2, n, 4, 8)) for n in (10, 12))\n"
+    use += "print(q.reshape(2, 4, 10, 8) @ k.reshape(2, 4, 8, 12))\n"
+    one, two = found(check, use, "SF103")
+    assert one.message != two.message
+    assert one.habit == two.habit != ""
+
+
 def test_the_place_is_where_the_model_is_moved_but_not_its_input(check: Check) -> None:
     use = """
     def train(model, x, where):

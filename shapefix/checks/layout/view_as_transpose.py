@@ -33,6 +33,9 @@ _UNIFORM = frozenset(
 """Functions that create a tensor or an array of equal or independent elements."""
 
 
+_HABIT = "a view for a transposition"
+
+
 @rule("SF103", on=Viewed)
 def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     # One size and a -1 do not show an intended transpose: `.view(beams, -1)`.
@@ -72,6 +75,7 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
             Evidence(event.place.span, f"same elements in memory order, read as {context.shape(want)}"),
         ],
         fixes=_permute_instead(event, instead),
+        habit=_HABIT,
     )
 
 
@@ -159,6 +163,7 @@ def _of_split(event: Viewed, context: CheckContext, rule: Rule, split: tuple[int
                 _split_last(event, split, swap),
             )
         ],
+        habit=_HABIT,
     )
 
 
