@@ -27,6 +27,7 @@ from shapefix.server.code_actions import (
     is_wanted,
     quick_fixes,
 )
+from shapefix.server.code_lenses import code_lenses
 from shapefix.server.hovers import (
     PointedName,
     PointedRule,
@@ -56,7 +57,7 @@ from shapefix.server.open_files import (
     python_file,
 )
 from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
-from shapefix.sizes.program_values import HeldName
+from shapefix.sizes.program_values import CallsOfForward, HeldName
 from shapefix.sources.text import Unreadable, read_source
 
 DEBOUNCE = 0.15
@@ -115,6 +116,7 @@ class ShapefixServer(LanguageServer):
         """The number of each file for which values have arrived."""
         self._values: dict[str, tuple[str, tuple[HeldName, ...]]] = {}
         """The last known values in each open text, and the text that they are of."""
+        self._calls: dict[str, tuple[CallsOfForward, ...]] = {}
         self._waiting_for_values: list[tuple[str, int, asyncio.Future[bool]]] = []
         self._elsewhere: dict[str, set[str]] = {}
         """The files with findings that are not open, by the root of their project."""
@@ -215,6 +217,7 @@ class ShapefixServer(LanguageServer):
         self._checked.pop(path, None)
         self._valued.pop(path, None)
         self._values = {at: known for at, known in self._values.items() if _file_of(at) != path}
+        self._calls = {at: known for at, known in self._calls.items() if _file_of(at) != path}
         self._findings = {at: found for at, found in self._findings.items() if _file_of(at) != path}
         self._clear({part.uri for part in file.parts.values()})
         self.update(TextUpdate(closed=(path,)), at_once=True)
@@ -444,6 +447,7 @@ class ShapefixServer(LanguageServer):
                 values = known.values.get(at, ())
                 changed |= self._values.get(at, ("", ()))[1] != values
                 self._values[at] = part.text.text, values
+                self._calls[at] = known.calls.get(at, ())
         was_awaited = self._end_waiting(self._waiting_for_values, {known.path: known.version})
         workspace = self.client_capabilities.workspace
         hints = workspace.inlay_hint if workspace is not None else None
@@ -468,6 +472,19 @@ class ShapefixServer(LanguageServer):
         values, moved = self._known_values(path, part)
         rows = range(params.range.start.line + 1, params.range.end.line + 2)
         return list(inlay_hints(values, part.text, moved, rows, self.options.hint_dtypes))
+
+    async def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
+        """Return the calls of the modules in an open text, each above its `forward`."""
+        known = self.part(params.text_document.uri)
+        if known is None:
+            return []
+        await self.has_values(_file_of(known[0]))
+        known = self.part(params.text_document.uri)
+        if known is None or known[0] not in self._values:
+            return []
+        path, part = known
+        _, moved = self._known_values(path, part)
+        return list(code_lenses(self._calls.get(path, ()), part.text, moved, self.options.hint_dtypes))
 
     async def hover(self, params: types.HoverParams) -> types.Hover | None:
         """Return the value of the name at a place, or the page of the rule in a comment."""
@@ -642,6 +659,10 @@ def make_server() -> ShapefixServer:
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
     async def inlay_hint(ls: ShapefixServer, params: types.InlayHintParams) -> list[types.InlayHint]:
         return await ls.hints(params)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    async def code_lens(ls: ShapefixServer, params: types.CodeLensParams) -> list[types.CodeLens]:
+        return await ls.lenses(params)
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(ls: ShapefixServer, params: types.HoverParams) -> types.Hover | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.sizes.program_values import HeldName
+from shapefix.sizes.program_values import CallsOfForward, HeldName
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,14 @@ class CheckedTexts:
 class ValuesFound:
     """The values in one version of an open file, by the paths of its texts; None if it cannot be parsed.
 
-    Rows count within each text.
+    calls are those of its modules, by the same paths. Rows count within each text; places of calls are those
+    of the files.
     """
 
     path: str
     version: int
     values: Mapping[str, tuple[HeldName, ...]] | None
+    calls: Mapping[str, tuple[CallsOfForward, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
