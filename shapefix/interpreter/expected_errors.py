@@ -79,7 +79,7 @@ _SKIPS = frozenset({"pytest.skip", "pytest.xfail", "self.skipTest", "skip"})
 
 
 def skips_test(node: Try) -> bool:
-    """Check for handlers that end with a skipped test: `pytest.skip("not supported")`."""
+    """Check for handlers with a skipped test at their end: `pytest.skip("not supported")`."""
     return bool(node.handlers) and all(_is_skip(handler.body.body[-1]) for handler in node.handlers)
 
 
