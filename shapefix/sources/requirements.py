@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -46,6 +47,7 @@ _LARGEST_LOCKS = {
     "Pipfile.lock": 4 * LARGEST_SETTINGS,
 }
 """Bytes of lock files: with torch and its wheels they are often larger than other settings."""
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WIDE = re.compile(r"[^\S\n]{100,}")
 _Versions = Mapping[str, tuple[str | None, str | None]]
 """The newest and the oldest required version of each library."""
@@ -248,6 +250,9 @@ def _text(path: str, refused: Callable[[Failure], None]) -> str:
     most = _LARGEST_LOCKS.get(os.path.basename(path), LARGEST_SETTINGS)
     try:
         data = read_bytes(path, most)
+        if data.startswith(_UTF16):
+            # As `pip freeze > requirements.txt` writes in PowerShell.
+            data = data.decode("utf-16").encode()
         lower = data.lower()
         if any(name in lower for name in _NAMES):
             # The patterns below, and configparser's, are slow on long runs of spaces. One character of

@@ -272,3 +272,22 @@ def test_methods_of_unknown_or_long_texts_decide_nothing(tmp_path: Path, text: s
         """,
         tmp_path,
     )
+
+
+def test_every_tensor_is_a_variable(tmp_path: Path) -> None:
+    import torch
+    from torch.autograd import Variable
+
+    assert isinstance(torch.ones(1), Variable)
+    holds(
+        """
+        import torch
+        from torch.autograd import Variable
+
+        x = torch.ones(2, 3)
+        if not isinstance(x, Variable):
+            x = torch.ones(4)
+        reveal(x)  # f32[2, 3]
+        """,
+        tmp_path,
+    )

@@ -291,3 +291,27 @@ torch.tensor(np.array([[1, 0], [0, 1]])) @ torch.eye(2).float()
 """
     assert [found.span.row for found in check(code, {"SF512"})] == [7]
     assert torch.Tensor(np.array([[1, 0], [0, 1]])).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("hits", "found"),
+    [
+        ("(ranked[:, :1] == labels[:, None]).any(axis=1)", []),
+        ("(torch.as_tensor(ranked)[:, :1] == labels[:, None]).any(axis=1)", ["SF512"]),
+    ],
+)
+def test_what_may_be_an_array_has_its_methods(hits: str, found: list[str], check: Check) -> None:
+    code = f"import torch\nfrom data import labels, ranked\n\nprint({hits}.mean())\n"
+    assert [each.code for each in check(code, {"SF512"})] == found
+
+
+def test_a_slice_of_a_dataset_keeps_the_samples(check: Check) -> None:
+    code = """
+import torch
+from torch.utils.data import TensorDataset
+
+a, b = TensorDataset(torch.randn(20, 7, 1), torch.rand(20))[:5]
+print(a[:, -1, :].shape)
+"""
+    exec(code, {})
+    assert not check(code)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import resource
@@ -74,6 +75,15 @@ dependencies = ["torch", "transformers>=4.40,<5"]
 def test_requirements_txt(tmp_path: Path, line: str, version: str | None) -> None:
     (tmp_path / "requirements.txt").write_text(f"torch>=2\n{line}\naccelerate\n")
     assert transformers_version(tmp_path) == version
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
+def test_encodings_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
+    mark = codecs.BOM_UTF16_LE if encoding == "utf-16-le" else b""
+    (tmp_path / "requirements.txt").write_bytes(mark + "transformers==4.44.0\r\n".encode(encoding))
+    assert transformers_version(tmp_path) == "4.44.0"
+    (tmp_path / "requirements.txt").write_bytes(codecs.BOM_UTF16_LE + b"transformers==4.44.0!")
+    assert transformers_version(tmp_path) is None
 
 
 @pytest.mark.parametrize(

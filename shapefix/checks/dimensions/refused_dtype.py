@@ -41,6 +41,9 @@ def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
     if not isinstance(error, WrongDtype) or is_unlikely(event) or error.operand >= len(event.operands):
         return
     operand = event.operands[error.operand]
+    if event.function.startswith("torch.Tensor.") and not operand.tensor.certain:
+        # An array of numpy has methods of these names, too.
+        return
     reason = _reason(event, error)
     given = shown(operand, context)
     if given.startswith("["):

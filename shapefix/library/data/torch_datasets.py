@@ -20,6 +20,7 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     PerhapsNone,
+    Slice,
     Unknown,
     Value,
     as_size,
@@ -114,7 +115,9 @@ def added(call: Call) -> Value:
 @method(SUBSET, "__getitem__")
 @method(CONCATENATED, "__getitem__")
 def sample_at(call: Call) -> Value:
-    # A derived project class may store its parts differently.
+    # A derived project class may store its parts differently; a slice is no sample.
+    if isinstance(call.value(0), Slice):
+        return Unknown()
     return sample(call, call.receiver) if isinstance(call.receiver, LibraryObject) else Unknown()
 
 

@@ -214,13 +214,16 @@ def is_instance(call: Call) -> Value:
     return FALSE
 
 
+_OF_EVERY_TENSOR = frozenset({"torch.Tensor", "torch.autograd.Variable"})
+
+
 def _is_of(value: Value | None, kind: Value | None) -> bool | None:
     if isinstance(kind, Reference):
         name = kind.name.rpartition(".")[2]
         if isinstance(value, TensorValue) and value.certain:
             return (
                 True
-                if kind.name == "torch.Tensor"
+                if kind.name in _OF_EVERY_TENSOR
                 else (False if kind.name.startswith("builtins.") else None)
             )
         if isinstance(value, Constant) and kind.name.startswith("builtins."):
