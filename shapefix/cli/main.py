@@ -373,7 +373,8 @@ def mcp() -> int:
 
 
 @cli.command(short_help="Run the language server for an editor.")
-def server() -> int:
+@click.option("--stdio", is_flag=True, hidden=True, help="The default; some clients add it.")
+def server(stdio: bool) -> int:
     """Run the language server on standard input and output, for an editor to start.
 
     It shows findings as you type, and offers their repairs. More: `shapefix help editors`.

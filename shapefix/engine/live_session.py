@@ -23,7 +23,8 @@ from shapefix.sources.gitignore import ignored_above
 from shapefix.sources.importers import (
     MOST_SEARCHED,
     ImportStatement,
-    importers_among,
+    distances,
+    importers_at,
     is_importable,
     references_of,
 )
@@ -50,6 +51,8 @@ class LiveSession(CheckSession):
         self._outdated: set[str] = set()
         self._of_project: set[str] = set()
         self._references: dict[str, dict[str, tuple[ImportStatement, ...]]] = {}
+        self._searched: dict[str, frozenset[str]] = {}
+        self._distances: dict[tuple[str, tuple[str, ...]], Mapping[str, int]] = {}
         self._projects: dict[str, Project] = {}
         self.rechecked: set[str] = set()
         """The files checked by refresh() since the set was last cleared."""
@@ -144,9 +147,7 @@ class LiveSession(CheckSession):
         """Return the importers of an open file, the best ones first."""
         if self._is_in_folder(path) or not is_importable(path):
             return ()
-        root = project_root_of(path, ())
-        references = self._references_of(root)
-        return importers_among(self._project(root), (path,), references, self._code_bytes)
+        return self._importers_in(project_root_of(path, ()), (path,))
 
     def _importers(self) -> tuple[str, ...]:
         named: dict[str, list[str]] = {}
@@ -155,9 +156,16 @@ class LiveSession(CheckSession):
                 named.setdefault(project_root_of(path, ()), []).append(path)
         found: list[str] = []
         for root, paths in named.items():
-            found += importers_among(self._project(root), paths, self._references_of(root), self._code_bytes)
+            found += self._importers_in(root, tuple(paths))
         others = [path for path in dict.fromkeys(found) if path not in self._names]
         return tuple(path for path in others if self._settings.invalid(path) is None)
+
+    def _importers_in(self, root: str, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the importers of the given files in their project, the best ones first."""
+        references = self._references_of(root)
+        if (root, given) not in self._distances:
+            self._distances[root, given] = distances(self._project(root), given, references)
+        return importers_at(self._distances[root, given], given, self._code_bytes)
 
     def _project(self, root: str) -> Project:
         if root not in self._projects:
@@ -168,7 +176,8 @@ class LiveSession(CheckSession):
         """Return the imports of the files of a project."""
         if root not in self._references:
             files = discover([root], self._settings.configurations, most=MOST_SEARCHED).files
-            self._references[root] = references_of(map(real_path, files), self._code_bytes)
+            self._searched[root] = frozenset(map(real_path, files))
+            self._references[root] = references_of(sorted(self._searched[root]), self._code_bytes)
         return self._references[root]
 
     def _dependencies(self, result: FileResult) -> frozenset[str]:
@@ -186,10 +195,12 @@ class LiveSession(CheckSession):
             unused.forget(path)
         self._last_notebook = None
         self._notebook_codes.pop(path, None)
-        for references in self._references.values():
-            if path in references:
-                references.pop(path)
+        for root, references in self._references.items():
+            if path in self._searched[root]:
+                before = references.pop(path, None)
                 references.update(references_of((path,), self._code_bytes))
+                if references.get(path) != before:
+                    self._distances.clear()
         self._outdated |= {path, *self._of_project}
         self._outdated |= {each for each, found in self._found.items() if path in found}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from lsprotocol import types
@@ -12,6 +13,9 @@ from shapefix.server.open_texts import MovedRows, PositionedText
 from shapefix.sizes.program_values import HeldName
 
 _MOST_NAMES = 3
+_LONGEST = 80
+UNKNOWN = "?"
+_NAMELESS = re.compile(r"\b(?:max|min)\(|(?<![\w.])size\(")
 _MOST_VALUES = 2
 
 
@@ -31,7 +35,10 @@ def inlay_hints(
     for row, labels in sorted(by_row.items()):
         label = _label(labels)
         end = text.row_end(row)
-        hint = types.InlayHint(end, label, padding_left=True)
+        is_long = len(label) > _LONGEST
+        hint = types.InlayHint(end, label[:_LONGEST] + "…" if is_long else label, padding_left=True)
+        if is_long:
+            hint.tooltip = label
         if "#" not in text.row(row):
             hint.text_edits = [types.TextEdit(types.Range(end, end), f"  # {label}")]
         yield hint
@@ -48,13 +55,30 @@ def _label(labels: dict[str, str]) -> str:
 
 
 def _sizes(values: Iterable[DisplayedValue], with_dtype: bool) -> str:
-    """Return the sizes of a name; of several passes of a loop the first ones."""
-    known = [short(value, with_dtype) for value in values if value.sizes is not None]
-    texts = list(dict.fromkeys(known))
+    """Return the sizes of a name, "" for unknown ones; of several passes of a loop the first ones."""
+    known = [_in_hint(value, with_dtype) for value in values]
+    texts = list(dict.fromkeys(filter(None, known)))
     return " / ".join([*texts[:_MOST_VALUES], "…"] if len(texts) > _MOST_VALUES else texts)
 
 
 def short(value: DisplayedValue, with_dtype: bool = True) -> str:
     """Return the text of a tensor without an unknown dtype, or without any."""
     dtype, bracket, rest = value.text.partition("[")
-    return value.text if with_dtype and dtype != "?" else bracket + rest
+    return value.text if with_dtype and dtype != UNKNOWN else bracket + rest
+
+
+def _in_hint(value: DisplayedValue, with_dtype: bool) -> str:
+    """Return a tensor for a hint: a size without a name in the code is a question mark there."""
+    if value.sizes is None:
+        return ""
+    sizes = [UNKNOWN if _is_nameless(size) else str(size) for size in value.sizes]
+    if sizes and set(sizes) == {UNKNOWN}:
+        return ""
+    _, _, rest = short(value).partition("]")
+    dtype, _, _ = short(value, with_dtype).partition("[")
+    return f"{dtype}[{', '.join(sizes)}]" + ("" if UNKNOWN in sizes else rest)
+
+
+def _is_nameless(size: int | str) -> bool:
+    """Whether a size is one of several possible ones, or of a value without a name."""
+    return isinstance(size, str) and _NAMELESS.search(size) is not None

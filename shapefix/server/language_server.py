@@ -63,8 +63,8 @@ from shapefix.sources.text import Unreadable, read_source
 DEBOUNCE = 0.15
 """Seconds without a keystroke before a changed text is checked."""
 _LONGEST_DEBOUNCE = 0.6
-_PATIENCE = 3.0
-"""Seconds that a request waits for the analysis of the present text."""
+_PATIENCE = 10.0
+"""Seconds that a request waits for the analysis of the present text; others are answered meanwhile."""
 _WATCHED = ("**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/shapefix.toml", "**/.gitignore")
 _SETTINGS = ("pyproject.toml", "shapefix.toml", ".gitignore")
 
@@ -298,7 +298,7 @@ class ShapefixServer(LanguageServer):
         self._repairs[number] = future
         self._process.send(RepairOrder(number, path))
         try:
-            answer = await asyncio.wait_for(future, 2 * _PATIENCE)
+            answer = await asyncio.wait_for(future, _PATIENCE)
         except TimeoutError:
             return None
         finally:

@@ -46,17 +46,13 @@ def importers(
     Scripts that train or evaluate come before other files, then those that are fewer imports away. Files
     without torch are left out. All paths are absolute; read returns None for an unreadable file.
     """
-    return importers_among(project, given, references_of(files, read), read)
+    return importers_at(distances(project, given, references_of(files, read)), given, read)
 
 
-def importers_among(
-    project: Project,
-    given: Collection[str],
-    references: Mapping[str, tuple[ImportStatement, ...]],
-    read: Callable[[str], bytes | None],
+def importers_at(
+    distance: Mapping[str, int], given: Collection[str], read: Callable[[str], bytes | None]
 ) -> tuple[str, ...]:
-    """Return the importers of the given files as `importers` does, for known import statements."""
-    distance = distances(project, given, references)
+    """Return the importers of the given files as `importers` does, by their distance in imports."""
     return tuple(_chosen({path: away for path, away in distance.items() if path not in given}, read))
 
 

@@ -95,6 +95,19 @@ def test_libraries_excluded_and_ignored_files_are_silent(tmp_path: Path) -> None
     assert [name for name in names if not session.is_silent(str(tmp_path / name))] == ["src/train.py"]
 
 
+def test_a_file_becomes_an_importer(tmp_path: Path) -> None:
+    texts = {str(tmp_path / "model.py"): MODEL, str(tmp_path / "train.py"): "print(1)\n"}
+    for path, text in texts.items():
+        Path(path).write_text(text)
+    session = live({str(tmp_path / "model.py"): MODEL})
+    assert session.refresh()
+    assert session.findings() == ()
+    (tmp_path / "train.py").write_text(SLICED)
+    session.changed(str(tmp_path / "train.py"))
+    assert session.refresh()
+    assert [each.code for each in session.findings()] == ["SF101"]
+
+
 def edited(text: str, draw: random.Random) -> str:
     """A text after a small change, as a keystroke or a paste makes it."""
     rows = text.splitlines(keepends=True)
@@ -142,7 +155,7 @@ def test_findings_after_random_edits_are_those_of_a_new_check(project: str, tmp_
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("project", sorted(path.name for path in FIXTURES.iterdir() if path.is_dir()))
+@pytest.mark.parametrize("project", sorted({path.parts[-3] for path in FIXTURES.glob("*/before/*.py")}))
 def test_long_random_edits(project: str, tmp_path: Path) -> None:
     for path in (FIXTURES / project / "before").glob("*.py"):
         (tmp_path / path.name).write_text(path.read_text())

@@ -28,9 +28,12 @@ class EditorClient:
         root: Path,
         capabilities: dict[str, Any] = NO_CAPABILITIES,
         options: object = None,
+        arguments: tuple[str, ...] = (),
     ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "shapefix", "server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "shapefix", "server", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         self.received: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.published: dict[str, dict[str, Any]] = {}

