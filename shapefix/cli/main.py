@@ -119,6 +119,15 @@ def cli() -> None:
     "--fix-only", is_flag=True, help="Write fixes, and neither report remaining findings nor fail for them."
 )
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 if a file was changed.")
+@click.option(
+    "--baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Report and fail for findings that are not in FILE only.",
+)
+@click.option(
+    "--write-baseline", is_flag=True, help="Write the findings to the file of --baseline, and exit."
+)
 @click.option("--statistics", is_flag=True, help="Show only the number of findings per rule.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and exit.")
 @click.option("--show-settings", is_flag=True, help="Show the effective settings, and exit.")

@@ -26,6 +26,8 @@ class CheckRequest:
     show_settings: bool = False
     apply: bool = False
     with_probe: str | None = None
+    baseline: str | None = None
+    write_baseline: bool = False
     diff: bool = False
     fix_only: bool = False
     exit_non_zero_on_fix: bool = False
@@ -78,6 +80,8 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
         "show_settings",
         "apply",
         "with_probe",
+        "baseline",
+        "write_baseline",
         "diff",
         "exit_non_zero_on_fix",
     )
@@ -88,7 +92,7 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
     return CheckRequest(paths or (".",), options, stdin_filename, reads_stdin, **chosen)
 
 
-_REPORTS = ("statistics", "show_files", "show_settings", "with_probe")
+_REPORTS = ("statistics", "show_files", "show_settings", "with_probe", "baseline")
 """The options of check for a report without repairs."""
 
 
@@ -101,6 +105,8 @@ def _repairs_of_check(given: Mapping[str, Any]) -> bool:
     if repairing is not None and report is not None:
         names = (f"--{each.replace('_', '-')}" for each in (repairing, report))
         raise click.UsageError("{} and {} cannot be combined; run the command twice".format(*names))
+    if given["write_baseline"] and given["baseline"] is None:
+        raise click.UsageError("--write-baseline needs a file: --baseline FILE --write-baseline")
     if given["exit_non_zero_on_fix"] and given["exit_zero"]:
         raise click.UsageError("--exit-non-zero-on-fix and --exit-zero cannot be combined")
     return not given["diff"] and (given["fix"] or given["fix_only"])

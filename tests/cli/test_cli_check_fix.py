@@ -36,7 +36,14 @@ OPTIONS = (
 
 
 def _ruff(options: list[str], path: Path) -> int:
-    command = [Path(sys.executable).with_name("ruff"), "check", "--isolated", "--no-cache", "--select", "F"]
+    command = [
+        str(Path(sys.executable).with_name("ruff")),
+        "check",
+        "--isolated",
+        "--no-cache",
+        "--select",
+        "F",
+    ]
     return subprocess.run([*command, *options, path], capture_output=True, check=False).returncode
 
 
