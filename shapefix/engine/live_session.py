@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from shapefix.diagnostics import Failure
+from shapefix.diagnostics import Failure, Span
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.interpretation import ProjectModules
 from shapefix.engine.merge import DisplayPaths
@@ -125,6 +125,16 @@ class LiveSession(CheckSession):
         if isinstance(outcome, Failure):
             return self._display.failure(outcome)
         return self._named(outcome)
+
+    def place(self, path: str, row: int) -> tuple[str, int]:
+        """Return the path in findings of a row of a file, and the row there: that in a cell of a notebook."""
+        shown, row_there = self._display.place(path, row)
+        return shown, row if row_there is None else row_there
+
+    def shown_span(self, span: Span) -> Span:
+        """Return a span of a file as findings have it."""
+        path, row = self.place(span.path, span.row)
+        return replace(span, path=path, row=row, end_row=span.end_row - span.row + row)
 
     def modules(self, path: str) -> ProjectModules:
         """Return the parsed modules of the project of an open file."""

@@ -16,6 +16,7 @@ from shapefix.interpreter.expected_errors import (
     fails_without_exception,
     has_alternative,
     only_prints,
+    skips_test,
 )
 from shapefix.interpreter.first_passes import forget_first_pass, is_counted, loop_decided
 from shapefix.interpreter.functions import enter
@@ -104,7 +105,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
     is_refusal = not named.isdisjoint(_REFUSALS)
     is_caught = is_refusal or None in caught or not named.isdisjoint(_ANY)
     expected = (is_refusal and _is_one_line(node.body)) or (
-        is_caught and (fails_without_exception(node) or has_alternative(node))
+        is_caught and (fails_without_exception(node) or has_alternative(node) or skips_test(node))
     )
     # An expected error is not reported; a handler that swallows it may be.
     reported = ev.events

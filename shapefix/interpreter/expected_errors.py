@@ -75,6 +75,23 @@ def _is_alternative(step: cst.BaseSmallStatement | None, block: cst.BaseSuite) -
     return bool(bound[0]) and bound[0] == bound[1] and isinstance(other.value, cst.Call)
 
 
+_SKIPS = frozenset({"pytest.skip", "pytest.xfail", "self.skipTest", "skip"})
+
+
+def skips_test(node: Try) -> bool:
+    """Check for handlers with a skipped test at their end: `pytest.skip("not supported")`."""
+    return bool(node.handlers) and all(_is_skip(handler.body.body[-1]) for handler in node.handlers)
+
+
+def _is_skip(node: cst.CSTNode) -> bool:
+    last = node.body[-1] if isinstance(node, cst.SimpleStatementLine) else None
+    if isinstance(last, cst.Raise):
+        raised = last.exc.func if isinstance(last.exc, cst.Call) else last.exc
+        return raised is not None and dotted_name(raised).endswith("SkipTest")
+    called = last.value if isinstance(last, cst.Expr) else None
+    return isinstance(called, cst.Call) and dotted_name(called.func) in _SKIPS
+
+
 def only_prints(node: Try) -> bool:
     """Check for handlers with nothing but `print` and `pass`."""
     return bool(node.handlers) and all(

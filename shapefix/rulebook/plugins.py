@@ -61,12 +61,14 @@ def problems() -> tuple[PluginProblem, ...]:
 @cache
 def plugins(group: str) -> tuple[Plugin, ...]:
     """Return the installed plugins of a group, by the names of their modules."""
-    found = {
-        (each.group, each.module): each for folder in sys.path for each in _declared_in(Path(folder or "."))
-    }
-    return tuple(
-        sorted((each for each in found.values() if each.group == group), key=lambda each: each.module)
-    )
+    found: dict[str, Plugin] = {}
+    here = _current_folder()
+    for folder in map(Path, filter(None, sys.path)):
+        # The current folder may be a checked repository, whose code is never imported.
+        for each in () if folder == here else _declared_in(folder):
+            if each.group == group:
+                found.setdefault(each.module, each)
+    return tuple(found[module] for module in sorted(found))
 
 
 def load(group: str) -> None:
@@ -107,6 +109,13 @@ def source_files() -> Iterator[Path]:
         for plugin in plugins(group):
             if plugin.folder is not None:
                 yield from plugin.folder.rglob("*.py")
+
+
+def _current_folder() -> Path | None:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def _declared_in(folder: Path) -> Iterator[Plugin]:

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 
 from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.settings import CheckOptions
-from shapefix.server.messages import AnalysisLost, Answer, Order, RepairOrder, TextUpdate
+from shapefix.server.messages import AnalysisLost, Answer, Order, RepairOrder, TextUpdate, ValuesFound
 from shapefix.server.workspace_analyzer import WorkspaceAnalyzer
 
 
@@ -41,7 +41,8 @@ class AnalysisProcess:
         self._take = take
         self._orders: SimpleQueue[Order | _Ended | None] = SimpleQueue()
         self._open: dict[str, tuple[int, bytes]] = {}
-        self._last: tuple[str, ...] = ()
+        self._in_work: set[str] = set()
+        """Files without a complete answer; one of them may be what the process dies of."""
         self._pipe: Connection | None = None
         # A pipe is full soon: the server never waits for a process that is at work.
         self._writer = threading.Thread(target=self._write, daemon=True)
@@ -70,8 +71,9 @@ class AnalysisProcess:
             if isinstance(order, TextUpdate):
                 for path in order.closed:
                     self._open.pop(path, None)
+                    self._in_work.discard(path)
                 self._open.update(order.texts)
-                self._last = tuple(order.texts)
+                self._in_work.update(order.texts)
             if self._pipe is None:
                 self._start()
                 if isinstance(order, TextUpdate):
@@ -85,6 +87,7 @@ class AnalysisProcess:
         context.Process(target=_work, args=(theirs, self._options), daemon=True).start()
         theirs.close()
         threading.Thread(target=self._read, args=(self._pipe,), daemon=True).start()
+        self._in_work.update(self._open)
         self._put(TextUpdate(dict(self._open)))
 
     def _put(self, order: Order) -> None:
@@ -95,7 +98,7 @@ class AnalysisProcess:
 
     def _restart(self) -> None:
         """Start another process; the last texts, its possible cause of death, wait for their next change."""
-        lost, self._last, self._pipe = self._last, (), None
+        lost, self._in_work, self._pipe = tuple(sorted(self._in_work)), set(), None
         for path in lost:
             self._open.pop(path, None)
         self._take(AnalysisLost(lost))
@@ -109,6 +112,9 @@ class AnalysisProcess:
             except (EOFError, OSError):
                 self._orders.put(_Ended(pipe))
                 return
+            if isinstance(answer, ValuesFound):
+                # They are the last step for a text.
+                self._in_work.discard(answer.path)
             self._take(answer)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shapefix.checks.support.describe import DisplayedValue
@@ -123,6 +123,12 @@ def held_name(pointed: PointedName, values: Iterable[HeldName], moved: MovedRows
     return ()
 
 
+def last_of_top_level(name: str, values: Iterable[HeldName]) -> tuple[HeldName, ...]:
+    """Return the last value of a name at the top level, in its parts."""
+    named = [held for held in values if held.whole == name and held.function == ""]
+    return tuple(held for held in named if held.row == named[-1].row)
+
+
 def _is_inside(held: HeldName, row: int, moved: MovedRows) -> bool:
     first = moved.row(held.first_row)
     last = moved.row(held.last_row)
@@ -133,7 +139,7 @@ def _same_class(one: str, other: str) -> bool:
     return one.rpartition(".")[0] == other.rpartition(".")[0] != ""
 
 
-def value_text(name: str, held: Iterable[HeldName], rows: list[str], moved: MovedRows) -> str | None:
+def value_text(name: str, held: Iterable[HeldName], rows: Sequence[str], moved: MovedRows) -> str | None:
     """Return the values of a name and the row of its assignment, as Markdown; None without known ones."""
     lines: list[str] = []
     details: list[str] = []

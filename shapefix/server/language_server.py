@@ -27,7 +27,15 @@ from shapefix.server.code_actions import (
     is_wanted,
     quick_fixes,
 )
-from shapefix.server.hovers import PointedRule, held_name, pointed, value_text
+from shapefix.server.code_lenses import code_lenses
+from shapefix.server.hovers import (
+    PointedName,
+    PointedRule,
+    held_name,
+    last_of_top_level,
+    pointed,
+    value_text,
+)
 from shapefix.server.inlay_hints import inlay_hints
 from shapefix.server.lsp_diagnostics import failure_diagnostic, lsp_diagnostic
 from shapefix.server.messages import (
@@ -39,9 +47,17 @@ from shapefix.server.messages import (
     TextUpdate,
     ValuesFound,
 )
-from shapefix.server.open_files import OpenFile, OpenPart, python_file
-from shapefix.server.open_texts import MovedRows, PositionedText, moved_rows
-from shapefix.sizes.program_values import HeldName
+from shapefix.server.open_files import (
+    OpenCell,
+    OpenFile,
+    OpenPart,
+    changed_cells,
+    notebook_file,
+    opened_cells,
+    python_file,
+)
+from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
+from shapefix.sizes.program_values import CallsOfForward, HeldName
 from shapefix.sources.text import Unreadable, read_source
 
 DEBOUNCE = 0.15
@@ -51,6 +67,12 @@ _PATIENCE = 3.0
 """Seconds that a request waits for the analysis of the present text."""
 _WATCHED = ("**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/shapefix.toml", "**/.gitignore")
 _SETTINGS = ("pyproject.toml", "shapefix.toml", ".gitignore")
+
+
+# All cells are wanted: a finding counts the others, too.
+_NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    [types.NotebookDocumentFilterWithNotebook(types.NotebookDocumentFilterNotebookType("jupyter-notebook"))]
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +99,9 @@ class ShapefixServer(LanguageServer):
     """The state of one client: its open files, and the newest findings in them."""
 
     def __init__(self) -> None:
-        super().__init__("shapefix", shapefix.__version__)
+        super().__init__("shapefix", shapefix.__version__, notebook_document_sync=_NOTEBOOKS)
+        self._cells: dict[str, tuple[OpenCell, ...]] = {}
+        """The cells of each open notebook, by its path."""
         self.options = ServerOptions()
         self._process: AnalysisProcess | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,6 +116,7 @@ class ShapefixServer(LanguageServer):
         """The number of each file for which values have arrived."""
         self._values: dict[str, tuple[str, tuple[HeldName, ...]]] = {}
         """The last known values in each open text, and the text that they are of."""
+        self._calls: dict[str, tuple[CallsOfForward, ...]] = {}
         self._waiting_for_values: list[tuple[str, int, asyncio.Future[bool]]] = []
         self._elsewhere: dict[str, set[str]] = {}
         """The files with findings that are not open, by the root of their project."""
@@ -136,7 +161,8 @@ class ShapefixServer(LanguageServer):
                 if future is not None and not future.done():
                     future.set_result(answer)
             case AnalysisLost():
-                text = f"the analysis has ended unexpectedly: {', '.join(answer.paths) or 'without a file'}"
+                blamed = f" at {', '.join(answer.paths)}" if answer.paths else ""
+                text = f"the analysis ended unexpectedly{blamed} and starts again"
                 self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"shapefix: {text}"))
                 for future in self._repairs.values():
                     if not future.done():
@@ -150,9 +176,23 @@ class ShapefixServer(LanguageServer):
         self._numbers += 1
         return self._numbers
 
+    @property
+    def encoding(self) -> Encoding:
+        """The encoding of positions of this client."""
+        return self.workspace.position_encoding or types.PositionEncodingKind.Utf16
+
     def encoded(self, text: str) -> PositionedText:
         """Return a text with the positions of this client."""
-        return PositionedText(text, self.workspace.position_encoding or types.PositionEncodingKind.Utf16)
+        return PositionedText(text, self.encoding)
+
+    def cells(self, path: str) -> tuple[OpenCell, ...] | None:
+        """Return the cells of an open notebook."""
+        return self._cells.get(path)
+
+    def set_notebook(self, path: str, cells: tuple[OpenCell, ...], at_once: bool) -> None:
+        """Open or change a notebook."""
+        self._cells[path] = cells
+        self.set_file(notebook_file(path, self.next_number(), cells), at_once)
 
     def set_file(self, file: OpenFile, at_once: bool) -> None:
         """Open or change a file; check it soon, or at once."""
@@ -168,6 +208,7 @@ class ShapefixServer(LanguageServer):
 
     def close_file(self, path: str) -> None:
         """Close a file; its findings disappear."""
+        self._cells.pop(path, None)
         file = self._files.pop(path, None)
         if file is None:
             return
@@ -176,6 +217,7 @@ class ShapefixServer(LanguageServer):
         self._checked.pop(path, None)
         self._valued.pop(path, None)
         self._values = {at: known for at, known in self._values.items() if _file_of(at) != path}
+        self._calls = {at: known for at, known in self._calls.items() if _file_of(at) != path}
         self._findings = {at: found for at, found in self._findings.items() if _file_of(at) != path}
         self._clear({part.uri for part in file.parts.values()})
         self.update(TextUpdate(closed=(path,)), at_once=True)
@@ -188,6 +230,10 @@ class ShapefixServer(LanguageServer):
         """Return an open text and its path in findings; None for an unknown one."""
         file = self._files.get(self._of_uri.get(uri, ""))
         return next((each for each in file.parts.items() if each[1].uri == uri), None) if file else None
+
+    def part_file(self, uri: str) -> str | None:
+        """Return the path of the file of an open text."""
+        return self._of_uri.get(uri)
 
     def findings_in(self, path: str) -> tuple[Diagnostic, ...]:
         """Return the findings in an open text, by its path in findings."""
@@ -309,6 +355,20 @@ class ShapefixServer(LanguageServer):
         edit = fix_all(repaired.texts, file, self._versioned_edits)
         return types.CodeAction(action.title, action.kind, edit=edit)
 
+    def _value_text(self, at: PointedName, path: str) -> str | None:
+        """Return the value of a name in an open text; in a notebook it may be of an earlier cell."""
+        file = self._files.get(_file_of(path))
+        if file is None or path not in file.parts:
+            return None
+        values, moved = self._known_values(path, file.parts[path])
+        held = held_name(at, values, moved)
+        earlier = list(file.parts)[: list(file.parts).index(path)]
+        while not held and earlier:
+            path = earlier.pop()
+            values, moved = self._known_values(path, file.parts[path])
+            held = last_of_top_level(at.name, values)
+        return value_text(at.name, held, file.parts[path].text.rows, moved)
+
     def _publish(self, checked: CheckedTexts) -> None:
         """Publish the findings of a project, unless one of its texts has changed since."""
         files = {path: self._files.get(path) for path in checked.versions}
@@ -387,6 +447,7 @@ class ShapefixServer(LanguageServer):
                 values = known.values.get(at, ())
                 changed |= self._values.get(at, ("", ()))[1] != values
                 self._values[at] = part.text.text, values
+                self._calls[at] = known.calls.get(at, ())
         was_awaited = self._end_waiting(self._waiting_for_values, {known.path: known.version})
         workspace = self.client_capabilities.workspace
         hints = workspace.inlay_hint if workspace is not None else None
@@ -412,6 +473,19 @@ class ShapefixServer(LanguageServer):
         rows = range(params.range.start.line + 1, params.range.end.line + 2)
         return list(inlay_hints(values, part.text, moved, rows, self.options.hint_dtypes))
 
+    async def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
+        """Return the calls of the modules in an open text, each above its `forward`."""
+        known = self.part(params.text_document.uri)
+        if known is None:
+            return []
+        await self.has_values(_file_of(known[0]))
+        known = self.part(params.text_document.uri)
+        if known is None or known[0] not in self._values:
+            return []
+        path, part = known
+        _, moved = self._known_values(path, part)
+        return list(code_lenses(self._calls.get(path, ()), part.text, moved, self.options.hint_dtypes))
+
     async def hover(self, params: types.HoverParams) -> types.Hover | None:
         """Return the value of the name at a place, or the page of the rule in a comment."""
         known = self.part(params.text_document.uri)
@@ -427,8 +501,7 @@ class ShapefixServer(LanguageServer):
             text = None if page is None else page.text(examples=False)
         else:
             await self.has_values(_file_of(path))
-            values, moved = self._known_values(path, part)
-            text = value_text(at.name, held_name(at, values, moved), list(part.text.rows), moved)
+            text = self._value_text(at, path)
         if text is None:
             return None
         span = Span(path, at.row, at.column, at.row, at.end_column)
@@ -486,6 +559,12 @@ def file_path(uri: str, folder: str | None) -> str | None:
     return None
 
 
+def notebook_path(uri: str) -> str | None:
+    """Return the path of a saved notebook, None for another one."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return os.path.normpath(path) if path is not None and path.endswith(".ipynb") else None
+
+
 def make_server() -> ShapefixServer:
     """Return a server with all of its features."""
     server = ShapefixServer()
@@ -523,7 +602,7 @@ def make_server() -> ShapefixServer:
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(ls: ShapefixServer, params: types.DidChangeTextDocumentParams) -> None:
         known = ls.part(params.text_document.uri)
-        if known is None:
+        if known is None or known[0] != ls.part_file(params.text_document.uri):
             return
         path, part = known
         text = part.text.changed(params.content_changes)
@@ -541,6 +620,31 @@ def make_server() -> ShapefixServer:
         if known is not None:
             ls.close_file(known[0])
 
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def did_open_notebook(ls: ShapefixServer, params: types.DidOpenNotebookDocumentParams) -> None:
+        path = notebook_path(params.notebook_document.uri)
+        if path is not None:
+            cells = params.notebook_document.cells
+            ls.set_notebook(path, opened_cells(cells, params.cell_text_documents, ls.encoding), at_once=True)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def did_change_notebook(ls: ShapefixServer, params: types.DidChangeNotebookDocumentParams) -> None:
+        path = notebook_path(params.notebook_document.uri)
+        cells = None if path is None else ls.cells(path)
+        if path is not None and cells is not None and params.change.cells is not None:
+            changed = changed_cells(cells, params.change.cells, ls.encoding)
+            ls.set_notebook(path, changed, at_once=params.change.cells.structure is not None)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    def did_save_notebook(ls: ShapefixServer, params: types.DidSaveNotebookDocumentParams) -> None:
+        ls.update(TextUpdate(with_new_files=not ls.watches_files), at_once=True)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def did_close_notebook(ls: ShapefixServer, params: types.DidCloseNotebookDocumentParams) -> None:
+        path = notebook_path(params.notebook_document.uri)
+        if path is not None:
+            ls.close_file(path)
+
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,
         types.CodeActionOptions(code_action_kinds=KINDS, resolve_provider=True),
@@ -555,6 +659,10 @@ def make_server() -> ShapefixServer:
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
     async def inlay_hint(ls: ShapefixServer, params: types.InlayHintParams) -> list[types.InlayHint]:
         return await ls.hints(params)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    async def code_lens(ls: ShapefixServer, params: types.CodeLensParams) -> list[types.CodeLens]:
+        return await ls.lenses(params)
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(ls: ShapefixServer, params: types.HoverParams) -> types.Hover | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.sizes.program_values import HeldName
+from shapefix.sizes.program_values import CallsOfForward, HeldName
 
 
 @dataclass(frozen=True)
@@ -35,28 +35,26 @@ class TextUpdate:
 
 @dataclass(frozen=True)
 class CheckedTexts:
-    """The findings in the open texts of one project and in its other files, for these versions.
-
-    silent are the open files that are not to be checked.
-    """
+    """The findings in the open texts of one project and in its other files, for these versions."""
 
     root: str
     versions: Mapping[str, int]
     findings: tuple[Diagnostic, ...]
     failures: tuple[Failure, ...]
-    silent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class ValuesFound:
     """The values in one version of an open file, by the paths of its texts; None if it cannot be parsed.
 
-    Rows count within each text.
+    calls are those of its modules, by the same paths. Rows count within each text; places of calls are those
+    of the files.
     """
 
     path: str
     version: int
     values: Mapping[str, tuple[HeldName, ...]] | None
+    calls: Mapping[str, tuple[CallsOfForward, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lsprotocol import types
 
 from shapefix.diagnostics import path_of
-from shapefix.server.open_texts import PositionedText, as_file
+from shapefix.server.open_texts import Encoding, PositionedText, as_file
 
 
 @dataclass(frozen=True)
 class OpenPart:
-    """An open text: a file, or a code cell of a notebook; version is None for a cell."""
+    """An open text: a file, or a code cell of a notebook."""
 
     uri: str
-    version: int | None
+    version: int
     text: PositionedText
 
 
@@ -43,11 +45,61 @@ class OpenCell:
 
     uri: str
     is_code: bool
+    version: int
     text: PositionedText
     execution: int | None = None
 
 
-def notebook(path: str, number: int, cells: Sequence[OpenCell]) -> OpenFile:
+def opened_cells(
+    cells: Iterable[types.NotebookCell], documents: Iterable[types.TextDocumentItem], encoding: Encoding
+) -> tuple[OpenCell, ...]:
+    """Return the cells of a notebook with their texts."""
+    texts = {each.uri: each for each in documents}
+    return tuple(_cell(cell, texts[cell.document], encoding) for cell in cells if cell.document in texts)
+
+
+def changed_cells(
+    cells: Sequence[OpenCell], change: types.NotebookDocumentCellChanges, encoding: Encoding
+) -> tuple[OpenCell, ...]:
+    """Return the cells of a notebook after a change: of their order, their runs, their texts."""
+    made = list(cells)
+    if change.structure is not None:
+        array = change.structure.array
+        known = {cell.uri: cell for cell in cells}
+        opened = {each.uri: each for each in change.structure.did_open or ()}
+        new: list[OpenCell] = []
+        for cell in array.cells or ():
+            # A moved cell is deleted and inserted, and keeps its text.
+            if cell.document in opened:
+                new.append(_cell(cell, opened[cell.document], encoding))
+            elif cell.document in known:
+                new.append(known[cell.document])
+        made[array.start : array.start + array.delete_count] = new
+    data = {each.document: each for each in change.data or ()}
+    texts = {each.document.uri: each for each in change.text_content or ()}
+    for place, open_cell in enumerate(made):
+        if open_cell.uri in data:
+            open_cell = replace(open_cell, execution=_execution(data[open_cell.uri]))
+        if open_cell.uri in texts:
+            edited = texts[open_cell.uri]
+            text = open_cell.text.changed(edited.changes)
+            open_cell = replace(open_cell, text=text, version=edited.document.version)
+        made[place] = open_cell
+    return tuple(made)
+
+
+def _cell(cell: types.NotebookCell, document: types.TextDocumentItem, encoding: Encoding) -> OpenCell:
+    is_code = cell.kind == types.NotebookCellKind.Code and document.language_id == "python"
+    text = PositionedText(document.text, encoding)
+    return OpenCell(cell.document, is_code, document.version, text, _execution(cell))
+
+
+def _execution(cell: types.NotebookCell) -> int | None:
+    summary = cell.execution_summary
+    return None if summary is None else summary.execution_order
+
+
+def notebook_file(path: str, number: int, cells: Sequence[OpenCell]) -> OpenFile:
     """Return an open notebook."""
     document = {
         "cells": [
@@ -67,7 +119,7 @@ def notebook(path: str, number: int, cells: Sequence[OpenCell]) -> OpenFile:
         "nbformat_minor": 5,
     }
     parts = {
-        path_of(path, place): OpenPart(cell.uri, None, cell.text)
+        path_of(path, place): OpenPart(cell.uri, cell.version, cell.text)
         for place, cell in enumerate(cells, 1)
         if cell.is_code
     }

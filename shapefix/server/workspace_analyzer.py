@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from shapefix.diagnostics import Failure, path_of
 from shapefix.engine.batch import project_root_of
@@ -11,7 +12,7 @@ from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.settings import CheckOptions
 from shapefix.engine.source_overlay import real_path
 from shapefix.server.messages import CheckedTexts, RepairedFile, RepairOrder, TextUpdate, ValuesFound
-from shapefix.sizes.program_values import HeldName, program_values
+from shapefix.sizes.program_values import CallsOfForward, HeldName, program_values
 from shapefix.sources.configuration import ConfigurationError
 from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.relevance import mentions_library
@@ -81,13 +82,19 @@ class _OpenProject:
             # Sizes are a help: what prevents them is reported by the check of the same text.
             return ValuesFound(path, version, None)
         by_text: dict[str, list[HeldName]] = {}
-        for value in found:
+        for value in found.names:
             name, moved = path, value
             if isinstance(source, NotebookText):
                 cell, row = source.place(value.row)
                 name, moved = path_of(path, cell), value.moved(row - value.row)
             by_text.setdefault(name, []).append(moved)
-        return ValuesFound(path, version, {name: tuple(values) for name, values in by_text.items()})
+        calls: dict[str, list[CallsOfForward]] = {}
+        for each in found.calls:
+            name, row = self.session.place(at, each.row)
+            shown = tuple(replace(call, span=self.session.shown_span(call.span)) for call in each.calls)
+            calls.setdefault(name, []).append(CallsOfForward(row, shown))
+        values = {name: tuple(several) for name, several in by_text.items()}
+        return ValuesFound(path, version, values, {name: tuple(several) for name, several in calls.items()})
 
     def renewed(self, options: CheckOptions) -> _OpenProject:
         """Return the same texts in a new session, for new files and settings."""
@@ -173,7 +180,6 @@ class WorkspaceAnalyzer:
         session = project.session
         versions = {path: version for path, (version, _) in project.texts.items()}
         invalid = tuple(project.invalid.values())
-        silent = frozenset(project.silent)
         try:
             if not session.refresh(self._is_cancelled):
                 return None
@@ -182,9 +188,8 @@ class WorkspaceAnalyzer:
                 versions,
                 session.findings(),
                 tuple(dict.fromkeys((*session.failures(), *invalid))),
-                silent,
             )
         except ConfigurationError as error:
             failure = error.failure()
             failures = (failure,) if failure is not None else ()
-            return CheckedTexts(project.root, versions, (), failures, silent)
+            return CheckedTexts(project.root, versions, (), failures)

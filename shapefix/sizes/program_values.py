@@ -9,6 +9,8 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.describe import MOST_PARTS, DisplayedValue, parts
+from shapefix.checks.support.describe import shown as shown_value
+from shapefix.diagnostics import Span
 from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion
 from shapefix.engine.watchdog import Watchdog
@@ -64,6 +66,30 @@ class HeldName:
 
 
 @dataclass(frozen=True)
+class SizedCall:
+    """A call of a function with tensors of known sizes: its place, and the sizes by parameter."""
+
+    span: Span
+    sizes: tuple[tuple[str, DisplayedValue], ...]
+
+
+@dataclass(frozen=True)
+class CallsOfForward:
+    """The different calls of a method `forward`, by the row of its definition."""
+
+    row: int
+    calls: tuple[SizedCall, ...]
+
+
+@dataclass(frozen=True)
+class ProgramValues:
+    """The values in a file and the calls of its modules, both by row."""
+
+    names: tuple[HeldName, ...]
+    calls: tuple[CallsOfForward, ...]
+
+
+@dataclass(frozen=True)
 class _Watched:
     """A function of the file, or one around its top level, and its qualified name."""
 
@@ -75,23 +101,22 @@ class _Watched:
 
 def program_values(
     modules: ProjectModules, source: SourceText, importers: Iterable[str] = ()
-) -> tuple[HeldName, ...]:
+) -> ProgramValues:
     """Run a file, then each of the importers, and return the values in the file, by row.
 
     The values of a function are those of its first call with tensors of known sizes. importers are paths;
     they are run for functions without such a call. Raises libcst.ParserSyntaxError and RecursionError.
     """
     with deep_recursion():
-        found: tuple[HeldName, ...] = with_memory_for_frames(_program_values, modules, source, importers)
+        found: ProgramValues = with_memory_for_frames(_program_values, modules, source, importers)
     return found
 
 
-def _program_values(
-    modules: ProjectModules, source: SourceText, importers: Iterable[str]
-) -> tuple[HeldName, ...]:
+def _program_values(modules: ProjectModules, source: SourceText, importers: Iterable[str]) -> ProgramValues:
     module = modules.module(source)
     missing = list(_functions(module))
     found: list[HeldName] = []
+    forwards: list[CallsOfForward] = []
     second_best: dict[cst.CSTNode, list[HeldName]] = {}
     for program in (module, *_programs(modules, importers)):
         ev = _watched_run(modules, module, program, missing)
@@ -106,6 +131,10 @@ def _program_values(
                     missing.remove(function)
                     second_best.pop(function.node, None)
                     found += values
+                    if function.name.endswith(".forward"):
+                        row = module.span(function.node.name).row
+                        calls = tuple(dict.fromkeys(_calls(ev, function.node, context)))
+                        forwards.append(CallsOfForward(row, calls))
                 else:
                     second_best.setdefault(function.node, values)
         finally:
@@ -113,7 +142,17 @@ def _program_values(
         if not missing:
             break
     found += (value for values in second_best.values() for value in values)
-    return tuple(sorted(found, key=lambda each: (each.row, each.end_row)))
+    names = sorted(found, key=lambda each: (each.row, each.end_row))
+    return ProgramValues(tuple(names), tuple(sorted(forwards, key=lambda each: each.row)))
+
+
+def _calls(ev: Watcher, function: cst.FunctionDef, context: CheckContext) -> Iterator[SizedCall]:
+    """Yield the calls of a function with tensors of known sizes."""
+    for seen in ev.passes:
+        if seen.function is function and is_real_call(seen):
+            arguments = (each for each in seen.parameters.items() if each[1] is not seen.receiver)
+            shown = ((name, shown_value(known_now(value), context)) for name, value in arguments)
+            yield SizedCall(seen.calls[-1].span, tuple(each for each in shown if each[1].sizes is not None))
 
 
 def _programs(modules: ProjectModules, paths: Iterable[str]) -> Iterator[Module]:

@@ -91,3 +91,53 @@ def test_a_layer_with_another_use_is_not_changed(check: Check) -> None:
 def test_a_layer_that_fits_nowhere_is_changed(check: Check) -> None:
     for finding in found(check, "SF501", "nn.ReLU()", score=FAILS, embed=FAILS):
         assert finding.fixes[0].message == "create the layer with in_features=6"
+
+
+@pytest.mark.parametrize(
+    ("before", "advice"),
+    [
+        ("nn.Identity()", "permute(0, 3, 1, 2)"),
+        ("nn.Conv2d(16, 16, 3, padding=1)", "in_channels=16"),
+        ("nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.ReLU())", "in_channels=16"),
+    ],
+)
+def test_channels_are_where_a_convolution_puts_them(before: str, advice: str, check: Check) -> None:
+    code = f"""
+import torch
+from torch import nn
+
+x = {before}(torch.randn(4, 16, 32, 32))
+layer = nn.Conv2d(32, 8, 1)
+layer(x)
+"""
+    (finding,) = check(code, {"SF506"})
+    (fix,) = finding.fixes
+    assert advice in fix.message + "".join(edit.content for edit in fix.edits)
+
+
+def test_a_best_model_without_data_to_evaluate_on_is_not_asked_for(check: Check) -> None:
+    code = """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+settings = TrainingArguments(output_dir="out", save_steps=100, load_best_model_at_end=True)
+trainer = Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=settings, DATA)
+"""
+    for data, written in (
+        ("train_dataset=[]", "load_best_model_at_end=False"),
+        ("train_dataset=[], eval_dataset=[]", 'eval_strategy="steps"'),
+    ):
+        (finding,) = check(code.replace("DATA", data), {"SF408"})
+        assert [edit.content.strip(", ") for fix in finding.fixes for edit in fix.edits] == [written]
+
+
+def test_a_called_method_is_named_with_its_brackets(check: Check) -> None:
+    code = """
+import torch
+
+loss = torch.nn.functional.mse_loss(torch.randn(4), torch.randn(4))
+loss.data.cpu()[0]
+a, b = torch.randn(2, 3, 4).size()
+"""
+    first, second = sorted(check(code, {"SF507"}), key=lambda each: each.span)
+    assert "`loss.data.cpu()` is a 0-dim tensor" in first.message
+    assert "`torch.randn(2, 3, 4)` is f32[2, 3, 4]" in second.message

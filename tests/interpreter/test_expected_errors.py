@@ -52,6 +52,20 @@ PROVOKED = {
             with np.testing.assert_raises(RuntimeError):
                 x @ x
         """,
+    "a test that is skipped": """
+        def test_it():
+            try:
+                x @ x
+            except Exception as error:
+                pytest.skip(f"not supported: {error}")
+
+        class Tests(unittest.TestCase):
+            def test_it(self):
+                try:
+                    x @ x
+                except RuntimeError:
+                    raise unittest.SkipTest("not supported")
+        """,
     "a test that is known to fail": """
         @pytest.mark.xfail(reason="sizes")
         def test_it():

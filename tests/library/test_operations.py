@@ -102,6 +102,9 @@ MORE_ELEMENTWISE = [
     "$.argsort(dim=1)",
     "$.tril()",
     "torch.addcmul($, x, x, value=0.5)",
+    "torch.tensor($ > 0.5, dtype=torch.float32)",
+    "torch.as_tensor($, dtype=torch.float64)",
+    "torch.as_tensor($)",
 ]
 
 

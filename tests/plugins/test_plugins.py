@@ -163,6 +163,12 @@ def test_a_plugin_that_raises_costs_one_line(
     assert not any("ACME101" in line for line in lines)
 
 
+def test_a_checked_repository_adds_no_plugin(site: Path, folder: Path) -> None:
+    shutil.copytree(site, folder, dirs_exist_ok=True)
+    ran = shapefix(folder, folder, "check", "--output-format", "concise", "train.py")
+    assert (ran.returncode, ran.stderr, "ACME101" in ran.stdout) == (1, "", False)
+
+
 def test_the_examples_of_a_page_are_tested_like_ours(site: Path, folder: Path) -> None:
     options = ("-n", "0", "-q", "-p", "no:cacheprovider", "-k", "ACME101")
     ran = subprocess.run(

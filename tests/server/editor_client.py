@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +134,23 @@ class EditorClient:
             self.received.put(json.loads(self.process.stdout.read(length)))
 
 
-@pytest.fixture(scope="module")
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EditorClient]:
-    """One editor for the tests of a module."""
-    client = EditorClient(tmp_path_factory.mktemp("workspace"))
-    yield client
-    assert client.end() == 0
+def insertion(line: int, character: int, text: str) -> dict[str, Any]:
+    """A change of the protocol."""
+    place = {"line": line, "character": character}
+    return {"range": {"start": place, "end": place}, "text": text}
+
+
+@cache
+def _running_editor() -> EditorClient:
+    client = EditorClient(Path(tempfile.gettempdir()))
+    atexit.register(client.process.kill)
+    return client
+
+
+@pytest.fixture
+def editor() -> EditorClient:
+    """One editor for all tests of this process; each has files of its own, and closes them."""
+    return _running_editor()
 
 
 @pytest.fixture

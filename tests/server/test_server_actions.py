@@ -84,19 +84,3 @@ def test_actions_of_a_file(editor: EditorClient, project: Path) -> None:
     assert actions(editor, uri, WHOLE, ["refactor"]) == []
     editor.close(uri)
     assert actions(editor, uri, WHOLE) == []
-
-
-def test_edits_of_a_version_resolved_when_chosen(project: Path) -> None:
-    capabilities = {
-        "workspace": {"workspaceEdit": {"documentChanges": True}},
-        "textDocument": {"codeAction": {"resolveSupport": {"properties": ["edit"]}}},
-    }
-    editor = EditorClient(project, capabilities)
-    uri = (project / "train.py").as_uri()
-    editor.open(uri, TWO)
-    (every,) = actions(editor, uri, WHOLE, ["source.fixAll.shapefix"])
-    assert "edit" not in every
-    (change,) = editor.request("codeAction/resolve", every)["edit"]["documentChanges"]
-    assert change["textDocument"] == {"uri": uri, "version": 1}
-    assert applied(TWO, change["edits"]) == TWO.replace(".view", ".reshape")
-    assert editor.end() == 0

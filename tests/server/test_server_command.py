@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from editor_client import EditorClient
 
 from shapefix.cli.main import run
 
@@ -29,3 +31,8 @@ def test_other_commands_do_not_import_the_protocol() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], input="", capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.slow
+def test_the_end_of_a_session(tmp_path: Path) -> None:
+    assert EditorClient(tmp_path).end() == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from editor_client import EditorClient, editor, project  # noqa: F401
+from editor_client import EditorClient, editor, insertion, project  # noqa: F401
 
 # ruff: noqa: F811
 pytestmark = pytest.mark.slow
@@ -18,11 +18,6 @@ TRAIN = "import torch\nfrom model import flatten\n\nflatten(torch.zeros(4, 6, 8)
 
 def codes(diagnostics: list[dict[str, Any]]) -> list[tuple[str | None, int]]:
     return [(each.get("code"), each["range"]["start"]["line"]) for each in diagnostics]
-
-
-def insertion(line: int, character: int, text: str) -> dict[str, Any]:
-    place = {"line": line, "character": character}
-    return {"range": {"start": place, "end": place}, "text": text}
 
 
 def test_a_file_from_its_opening_to_its_closing(editor: EditorClient, project: Path) -> None:
@@ -92,26 +87,6 @@ def test_findings_of_an_importer_and_in_an_imported_file(editor: EditorClient, p
         editor.until_published(model)
 
 
-def test_columns_behind_a_tab_and_wide_characters(project: Path) -> None:
-    editor = EditorClient(project, {"general": {"positionEncodings": ["utf-8", "utf-16"]}})
-    assert editor.capabilities["positionEncoding"] == "utf-8"
-    uri = (project / "train.py").as_uri()
-    editor.open(uri, "import torch\nif True:\n\n")
-    assert len(editor.diagnostics(uri)) == 1
-    before = "\té = '😀'; z = "
-    editor.change(uri, 2, insertion(2, 0, before + "torch.zeros(4, 6, 8)[:, :-1].view(-1, 8)"))
-    (found,) = editor.diagnostics(uri, 2)
-    column = len(before.encode())
-    assert found["range"]["start"] == {"line": 2, "character": column}
-    # A change after the wide characters lands where the editor means it.
-    editor.change(uri, 3, insertion(2, column, "y = "), insertion(2, column + 4, "😀 = "))
-    (broken,) = editor.diagnostics(uri, 3)
-    assert broken["range"]["start"] == {"line": 2, "character": column + 4}
-    editor.change(uri, 4, insertion(0, 0, "\f\u2028# rows end at newlines only\n"))
-    assert [each["range"]["start"]["line"] for each in editor.diagnostics(uri, 4)] == [0]
-    assert editor.end() == 0
-
-
 def test_settings_of_the_folder_and_files_outside(editor: EditorClient, project: Path) -> None:
     (project / "pyproject.toml").write_text('[tool.shapefix]\nextend-exclude = ["old.py"]\n')
     (project / ".git").mkdir()
@@ -120,6 +95,7 @@ def test_settings_of_the_folder_and_files_outside(editor: EditorClient, project:
         uri = (project / name).as_uri()
         editor.open(uri, VIEW)
         assert editor.diagnostics(uri) == []
+        editor.close(uri)
     for uri in ("untitled:Untitled-1", Path("/nowhere/at/all/train.py").as_uri()):
         editor.open(uri, VIEW)
         assert codes(editor.diagnostics(uri)) == [("SF101", 2)]

@@ -66,6 +66,9 @@ def test_sizes_in_a_model_come_from_its_caller(editor: EditorClient, project: Pa
     }
     assert hints(editor, model, 11, 12) == {13: "f32[5, 3, 4]"}
 
+    (lens,) = editor.request("textDocument/codeLens", {"textDocument": {"uri": model}})
+    assert lens["range"]["start"] == {"line": 9, "character": 0}
+    assert lens["command"]["title"] == "called with x f32[6, 5, 8] at train.py:5"
     editor.open(train, TRAIN)
     assert hints(editor, train) == {5: "f32[5, 3, 4]", 7: "f32[2, 4] / f32[3, 4]"}
     # Another batch size in the script changes the hints of the open model.
@@ -83,6 +86,7 @@ def test_sizes_in_a_model_come_from_its_caller(editor: EditorClient, project: Pa
     editor.close(train)
     editor.close(model)
     assert hints(editor, model) == {}
+    assert editor.request("textDocument/codeLens", {"textDocument": {"uri": model}}) == []
 
 
 def test_a_double_click_inserts_a_comment(editor: EditorClient, project: Path) -> None:

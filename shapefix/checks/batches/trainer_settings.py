@@ -57,7 +57,7 @@ def trainer_settings(event: OperationCalled, context: CheckContext, rule: Rule) 
     if not isinstance(node, cst.Call) or any(each.star for each in node.args):
         return
     if event.function in _ARGUMENTS:
-        yield from _saved_otherwise(event, node, rule)
+        yield from _saved_otherwise(event, node, context, rule)
     elif event.function in _TRAINERS:
         given = event.keywords.get("args")
         settings = (
@@ -69,7 +69,9 @@ def trainer_settings(event: OperationCalled, context: CheckContext, rule: Rule) 
         yield from _arguments_of_metrics(event, rule)
 
 
-def _saved_otherwise(event: OperationCalled, node: cst.Call, rule: Rule) -> Iterator[Diagnostic]:
+def _saved_otherwise(
+    event: OperationCalled, node: cst.Call, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
     """Report a best model without a checkpoint for each evaluation."""
     fields = event.keywords
     if len(event.positional) > 1 or _constant(fields.get("load_best_model_at_end")) is not True:
@@ -82,6 +84,8 @@ def _saved_otherwise(event: OperationCalled, node: cst.Call, rule: Rule) -> Iter
         if "no" in (evaluated, saved):
             reason = "never evaluates" if evaluated == "no" else "never saves"
         error, fixes = _MISMATCH, list(_same_strategy(event.place, node, fields, evaluated, saved))
+        if evaluated == "no" and _is_without_data(event, context):
+            fixes = list(_last_model(event.place, node))
     elif evaluated == "steps":
         steps = _steps(fields)
         if steps is None or steps[0] % steps[1] == 0:
@@ -98,6 +102,26 @@ def _saved_otherwise(event: OperationCalled, node: cst.Call, rule: Rule) -> Iter
         error=error,
         fixes=fixes,
     )
+
+
+def _is_without_data(settings: OperationCalled, context: CheckContext) -> bool:
+    """Whether a trainer gets the settings, and no data to evaluate on."""
+    return any(
+        isinstance(event, OperationCalled)
+        and event.function in _TRAINERS
+        and settings.result in (*event.positional[1:2], event.keywords.get("args"))
+        and len(event.positional) < 5
+        and "eval_dataset" not in event.keywords
+        for event in context.events
+    )
+
+
+def _last_model(place: Place, node: cst.Call) -> Iterator[Fix]:
+    """Yield the fix to keep the last model instead of the best one."""
+    stated = argument(node, len(node.args), "load_best_model_at_end")
+    if stated is not None:
+        text = "load_best_model_at_end=False"
+        yield Fix(Applicability.UNSAFE, f"write `{text}`", (replaced(place.module, stated, text),))
 
 
 def _same_strategy(

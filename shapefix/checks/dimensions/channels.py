@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import CheckContext
+from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import layer_trace
@@ -24,10 +24,12 @@ from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.events import OperationCalled, OpRejected
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
 from shapefix.tensors.layout import Layout
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import BatchSize
 
@@ -115,7 +117,7 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
         yield Fix(Applicability.DISPLAY, ways, ())
     elif isinstance(error, SizeMismatch):
         moved = moved_channels(layout, rank, error.want)
-        if moved is not None and node is not None:
+        if moved is not None and node is not None and not _is_channels_first(event.operands[0].tensor):
             what = f"move the {context.text(error.want)} channels from the last dimension: `.{moved}`"
             edit = rewrites.method_called(event.place.module, node, moved)
             if layout.rank == rank + 1 and not _is_one_image(layout, rank):
@@ -140,6 +142,18 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
             yield from number_fixes(event, error, context)
     elif isinstance(error, WrongRank) and not error.operand:
         yield from _rank_fixes(event, error, layout, rank, node)
+
+
+_OF_IMAGES = frozenset({Op.CONVOLUTION, Op.POOLING, Op.BATCH_NORM})
+_MOVING = frozenset({Op.PERMUTE, Op.TRANSPOSE, Op.MOVEDIM, Op.VIEW, Op.RESHAPE, Op.UNFLATTEN})
+
+
+def _is_channels_first(tensor: TensorValue) -> bool:
+    """Whether a tensor is the result of a convolution or pooling, with its channels in dimension 1."""
+    for step in lineage(tensor):
+        if step.op in _OF_IMAGES or step.op in _MOVING:
+            return step.op in _OF_IMAGES
+    return False
 
 
 def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:

@@ -116,10 +116,9 @@ def _subject(event: OpRejected) -> str:
         value = assigned.value
     if value is None:
         return named(event, 0)
-    if isinstance(value, cst.Call) and not value.args:
-        value = value.func
-    if isinstance(value, cst.Attribute) and value.attr.value in ("shape", "size"):
-        value = value.value
+    sized = value.func if isinstance(value, cst.Call) and not value.args else value
+    if isinstance(sized, cst.Attribute) and sized.attr.value in ("shape", "size"):
+        value = sized.value
     return f"`{abbreviate(event.place.module.code(value))}`"
 
 

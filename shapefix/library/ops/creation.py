@@ -145,14 +145,16 @@ def tensor(call: Call) -> Value:
     data = given.value("obj" if call.name == "torch.asarray" else "data")
     note_table(call, data)
     is_stated = not given.is_none("dtype")
+    dtype = dtype_of(given.value("dtype"))
     if isinstance(data, TensorValue):
-        if call.name != "torch.tensor":
+        is_same = call.name != "torch.tensor"
+        if is_same and (not is_stated or dtype == data.dtype):
             return data
         copy = copied(call, data, Op.TENSOR)
+        copy.dtype = dtype if is_stated else data.dtype
         copy.device = device_like(call, data)
         copy.row = tensor_row(data)
         return copy
-    dtype = dtype_of(given.value("dtype"))
     array = as_array(data)
     if array is not None:
         made = as_tensor_of(call, array, dtype, copies=call.name == "torch.tensor")

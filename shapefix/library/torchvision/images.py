@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shapefix.domains.devices import CPU, placed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.facts import Fact, Facts
@@ -83,9 +84,10 @@ def image(call: Call, picture: Picture) -> LibraryObject:
 
 
 def tensor(call: Call, picture: Picture, op: Op, dtype: str | None = None) -> TensorValue:
-    """New contiguous tensor (channels, height, width)."""
+    """New contiguous tensor (channels, height, width), on the CPU as a picture is."""
     channels = picture.channels if picture.channels is not None else Size.symbol("C")
-    return contiguous_result(call, [channels, picture.height, picture.width], op, dtype=dtype)
+    sizes = [channels, picture.height, picture.width]
+    return contiguous_result(call, sizes, op, dtype=dtype, device=placed(call.ev, CPU, call.place))
 
 
 def again(call: Call, value: Value, picture: Picture, op: Op) -> Value:
