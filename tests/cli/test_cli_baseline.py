@@ -97,7 +97,7 @@ def test_cells_of_a_notebook_may_move(project: Project) -> None:
     folder = project()
 
     def write(*cells: str) -> None:
-        listed = [
+        listed: list[dict[str, object]] = [
             {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": cell}
             for cell in cells
         ]
