@@ -40,6 +40,25 @@ def fix(request: CheckRequest) -> int:
     return (_apply if request.apply else _show)(request, session, view, output_format)
 
 
+def add_noqa(request: CheckRequest, reason: str) -> int:
+    """Write `# noqa` comments for all findings. Raises ConfigurationError."""
+    from shapefix.repair import writes
+
+    settings = Settings(request.options)
+    session = run_session(request, settings)
+    view = view_of(request, settings, session)
+    added = files = 0
+    for repair in session.suppress(reason, writes.write):
+        report_rejected(repair.rejected, view)
+        added += len(repair.applied)
+        files += repair.old != repair.new
+    failures = session.failures()
+    report_failures(failures, view)
+    if not request.quiet:
+        echo_err(f"Suppressed {counted(added, 'finding')} in {counted(files, 'file')}.")
+    return exit_code(False, bool(failures))
+
+
 def _show(request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat) -> int:
     """Show the repairs as a diff; for programs, all findings with their fixes.
 

@@ -52,6 +52,8 @@ class _FilesCommand(click.Command):
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # As with ruff, a reason follows `=` only: in `--add-noqa src`, src is a path.
+        args = ["--add-noqa=" if word == "--add-noqa" else word for word in args]
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -128,6 +130,11 @@ def cli() -> None:
 @click.option(
     "--write-baseline", is_flag=True, help="Write the findings to the file of --baseline, and exit."
 )
+@click.option(
+    "--add-noqa",
+    metavar="[=REASON]",
+    help="Write a `# noqa` comment, with the reason, for each finding.",
+)
 @click.option("--statistics", is_flag=True, help="Show only the number of findings per rule.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and exit.")
 @click.option("--show-settings", is_flag=True, help="Show the effective settings, and exit.")
@@ -142,6 +149,10 @@ def check(**given: Any) -> int:
     from shapefix.cli.request import parse_request
 
     request = parse_request(given)
+    if request.add_noqa is not None:
+        from shapefix.cli.fix import add_noqa
+
+        return add_noqa(request, request.add_noqa.strip())
     if request.repairs:
         from shapefix.cli.fix import fix
 
