@@ -91,7 +91,7 @@ class BaselineFile:
         ]
 
     def _is_checked(self, entry: BaselineEntry, session: CheckSession, settings: Settings) -> bool:
-        """Whether this run would have found the finding of an entry; so it is if its file is gone."""
+        """Whether the run covers an entry: its file and rule were checked, or its file is gone."""
         path = os.path.normpath(os.path.join(self.folder, entry.path))
         if not session.is_given(path):
             return not os.path.lexists(path)

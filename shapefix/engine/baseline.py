@@ -38,7 +38,7 @@ class BaselineEntry:
 
 @dataclass(frozen=True)
 class BaselineMatch:
-    """The findings that are not in a baseline, and the entries left over."""
+    """The findings missing in a baseline, and its entries left over."""
 
     new: tuple[Diagnostic, ...]
     left: tuple[BaselineEntry, ...]

@@ -170,7 +170,7 @@ def suppression_for(source: SourceText, diagnostic: Diagnostic, reason: str = ""
 def with_suppressions(
     source: SourceText, diagnostics: Iterable[Diagnostic], reason: str = ""
 ) -> tuple[str, tuple[Diagnostic, ...], tuple[Diagnostic, ...]]:
-    """Return the text with `# noqa` comments, the suppressed findings, and those that cannot have one."""
+    """Return the text with `# noqa` comments, the suppressed findings, and the others."""
     text = source.text
     done: list[Diagnostic] = []
     left: list[Diagnostic] = []

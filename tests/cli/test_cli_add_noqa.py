@@ -1,4 +1,4 @@
-"""`shapefix check --add-noqa`: comments that suppress the findings of today."""
+"""`shapefix check --add-noqa`: comments to suppress the findings of today."""
 
 from __future__ import annotations
 
