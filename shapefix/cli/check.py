@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shapefix.cli.baseline import open_baseline
 from shapefix.cli.exit_codes import CLEAN, FAILED, exit_code
 from shapefix.cli.output import (
     counted,
@@ -21,6 +22,7 @@ from shapefix.cli.output import (
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import ProgressBar, echo_err, read_input, use_color, width
 from shapefix.diagnostics import Applicability, Diagnostic
+from shapefix.engine.baseline import UnusableBaseline
 from shapefix.engine.batch import project_root_of, requirements_root
 from shapefix.engine.session import CheckSession, StandardInput, discovered_files
 from shapefix.engine.settings import Settings
@@ -48,6 +50,14 @@ def check(request: CheckRequest) -> int:
         except UnusableRecord as error:
             echo_err(f"error: {one_line(request.with_probe)}: {error}")
             return FAILED
+    try:
+        baseline = (
+            None
+            if request.baseline is None
+            else open_baseline(request.baseline, write=request.write_baseline)
+        )
+    except UnusableBaseline as error:
+        return _unusable_baseline(request, error)
     session = run_session(request, settings)
     reported, failures = session.findings(), session.failures()
     if request.with_probe is not None:
@@ -58,6 +68,22 @@ def check(request: CheckRequest) -> int:
         from shapefix.diagnosis.stored_findings import with_stored_errors
 
         reported = with_stored_errors(session, reported)
+    if baseline is not None:
+        found = without_answers(reported)
+        if request.write_baseline:
+            try:
+                baseline.write(session, settings, found)
+            except UnusableBaseline as error:
+                return _unusable_baseline(request, error)
+            report_failures(failures, View(os.getcwd()))
+            return exit_code(False, bool(failures))
+        new = set(
+            map(
+                id,
+                baseline.new_findings(session, settings, found, quiet=request.quiet, verbose=request.verbose),
+            )
+        )
+        reported = tuple(each for each in reported if each.is_answer or id(each) in new)
     findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, session)
     if request.statistics:
@@ -70,6 +96,11 @@ def check(request: CheckRequest) -> int:
         write(output_format.render((*reported, *hidden), failures, view))
     report_notes(request, session, view, output_format)
     return exit_code(bool(findings), bool(failures), request.exit_zero)
+
+
+def _unusable_baseline(request: CheckRequest, error: UnusableBaseline) -> int:
+    echo_err(f"error: {one_line(request.baseline or '')}: {error}")
+    return FAILED
 
 
 def run_session(request: CheckRequest, settings: Settings) -> CheckSession:

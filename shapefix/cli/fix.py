@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shapefix.cli.check import format_of, report_notes, run_session, view_of, without_answers
-from shapefix.cli.exit_codes import exit_code
+from shapefix.cli.exit_codes import FOUND, exit_code
 from shapefix.cli.output import counted, report_failures, report_rejected, report_unchanged, write, write_diff
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import echo_err
@@ -40,25 +40,53 @@ def fix(request: CheckRequest) -> int:
     return (_apply if request.apply else _show)(request, session, view, output_format)
 
 
+def add_noqa(request: CheckRequest, reason: str) -> int:
+    """Write `# noqa` comments for all findings. Raises ConfigurationError."""
+    from shapefix.repair import writes
+
+    settings = Settings(request.options)
+    session = run_session(request, settings)
+    view = view_of(request, settings, session)
+    added = files = 0
+    for repair in session.suppress(reason, writes.write):
+        report_rejected(repair.rejected, view)
+        added += len(repair.applied)
+        files += repair.old != repair.new
+    failures = session.failures()
+    report_failures(failures, view)
+    if not request.quiet:
+        echo_err(f"Suppressed {counted(added, 'finding')} in {counted(files, 'file')}.")
+    return exit_code(False, bool(failures))
+
+
 def _show(request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat) -> int:
-    """Show the repairs as a diff; for programs, all findings with their fixes."""
-    if not output_format.for_people:
+    """Show the repairs as a diff; for programs, all findings with their fixes.
+
+    `check --diff` is a diff in any format, and only fixes count for its exit code.
+    """
+    shows_diff = output_format.for_people or request.diff
+    if not shows_diff:
         write(list(output_format.render(without_answers(session.findings()), session.failures(), view)))
     repairs: list[FileRepair] = []
     for repair in session.repair(None):
         report_rejected(repair.rejected, view)
         if repair.old != repair.new:
             repairs.append(repair)
-            if output_format.for_people:
+            if shows_diff:
                 for path, old, new in repair.changes:
                     write_diff(view, path, old, new)
     remaining, failures = without_answers(session.findings()), session.failures()
-    if output_format.for_people:
+    if shows_diff:
         report_failures(failures, view)
     report_unchanged(session.outside(), view)
-    if not request.quiet:
-        echo_err(_summary(remaining, failures, view, repairs, wrote=False))
-    report_notes(request, session, view, output_format)
+    if request.diff:
+        remaining = ()
+        if repairs and not request.quiet:
+            echo_err(_diff_summary(repairs))
+    else:
+        if not request.quiet:
+            echo_err(_summary(remaining, failures, view, repairs, wrote=False))
+        report_notes(request, session, view, output_format)
     return exit_code(bool(repairs or remaining), bool(failures), request.exit_zero)
 
 
@@ -87,12 +115,31 @@ def _apply(request: CheckRequest, session: CheckSession, view: View, output_form
                 stream.writelines(f"{row}\n" for row in _new_rows(old, new))
     remaining, failures = without_answers(session.findings()), session.failures()
     view = replace(view, unchecked=session.unchecked())
+    if request.fix_only:
+        report_failures(failures, view)
+        report_unchanged(session.outside(), view)
+        if repairs and not request.quiet:
+            stream.write(_diff_summary(repairs, "Repaired") + "\n")
+        return _repaired_code(request, bool(repairs), False, bool(failures))
     write(output_format.render(remaining, failures, replace(view, quiet=True)))
     if not request.quiet:
         stream.write(_summary(remaining, failures, view, repairs, wrote=True) + "\n")
     report_unchanged(session.outside(), view)
     report_notes(request, session, view, output_format)
-    return exit_code(bool(remaining), bool(failures), request.exit_zero)
+    return _repaired_code(request, bool(repairs), bool(remaining), bool(failures))
+
+
+def _repaired_code(request: CheckRequest, changed: bool, remaining: bool, failed: bool) -> int:
+    """Return the exit code after repairs."""
+    if changed and request.exit_non_zero_on_fix and not failed:
+        return FOUND
+    return exit_code(remaining, failed, request.exit_zero)
+
+
+def _diff_summary(repairs: Sequence[FileRepair], done: str = "Would repair") -> str:
+    """Return the line of counts without the remaining findings."""
+    repaired = sum(len(repair.applied) for repair in repairs)
+    return f"{done} {counted(repaired, 'finding')} in {counted(len(repairs), 'file')}."
 
 
 def _new_rows(old: str, new: str) -> Iterator[str]:
@@ -111,6 +158,8 @@ def _fix_standard_input(
     request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat
 ) -> int:
     """Write the repaired text to stdout and messages to stderr."""
+    if request.diff:
+        return _show(request, session, view, output_format)
     repairs: list[FileRepair] = []
     for repair in session.repair(None):
         report_rejected(repair.rejected, view)
@@ -119,11 +168,13 @@ def _fix_standard_input(
     sys.stdout.flush()
     sys.stdout.buffer.write(session.standard_output())
     remaining, failures = without_answers(session.findings()), session.failures()
+    if request.fix_only:
+        remaining = ()
     if remaining or failures:
         sys.stderr.writelines(output_format.render(remaining, failures, replace(view, quiet=True)))
         if not request.quiet:
             echo_err(_summary(remaining, failures, view, repairs, wrote=True))
-    return exit_code(bool(remaining), bool(failures), request.exit_zero)
+    return _repaired_code(request, bool(repairs), bool(remaining), bool(failures))
 
 
 def _summary(

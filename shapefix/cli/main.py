@@ -45,8 +45,6 @@ class _FilesCommand(click.Command):
     """The command check or fix; explains other linters' options."""
 
     HINTS: ClassVar = {
-        ("check", "--fix"): "`check` never edits files. Use `shapefix fix` (diff) or `shapefix fix --apply`",
-        ("check", "--diff"): "`shapefix fix` shows the diff",
         ("fix", "--fix"): "use `shapefix fix --apply` to write the repairs",
         ("fix", "--diff"): "`shapefix fix` shows the diff without any option",
         ("check", "--version"): "use `shapefix --version`",
@@ -54,6 +52,8 @@ class _FilesCommand(click.Command):
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # As with ruff, a reason follows `=` only: in `--add-noqa src`, src is a path.
+        args = ["--add-noqa=" if word == "--add-noqa" else word for word in args]
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -113,6 +113,28 @@ def cli() -> None:
     metavar="FILE",
     help="Annotate findings with a probe run, from `shapefix probe --output-format json`.",
 )
+@click.option("--fix", is_flag=True, help="Write safe fixes to the files, like `shapefix fix --apply`.")
+@click.option(
+    "--diff", is_flag=True, help="Show the fixes as a diff, and nothing else. Exit with 0 if there are none."
+)
+@click.option(
+    "--fix-only", is_flag=True, help="Write fixes, and neither report remaining findings nor fail for them."
+)
+@click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 if a file was changed.")
+@click.option(
+    "--baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Report and fail for findings that are not in FILE only.",
+)
+@click.option(
+    "--write-baseline", is_flag=True, help="Write the findings to the file of --baseline, and exit."
+)
+@click.option(
+    "--add-noqa",
+    metavar="[=REASON]",
+    help="Write a `# noqa` comment, with the reason, for each finding.",
+)
 @click.option("--statistics", is_flag=True, help="Show only the number of findings per rule.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and exit.")
 @click.option("--show-settings", is_flag=True, help="Show the effective settings, and exit.")
@@ -121,12 +143,21 @@ def check(**given: Any) -> int:
 
     Reads the code; never imports or runs it. The path - reads standard input.
 
-    Exit codes: 0 without findings, 1 with findings, 2 if a file could not be checked.
+    Exit codes: 0 without findings, 1 with findings (--fix: if some remain), 2 if a file could not be checked.
     """
     from shapefix.cli.check import check
     from shapefix.cli.request import parse_request
 
-    return check(parse_request(given))
+    request = parse_request(given)
+    if request.add_noqa is not None:
+        from shapefix.cli.fix import add_noqa
+
+        return add_noqa(request, request.add_noqa.strip())
+    if request.repairs:
+        from shapefix.cli.fix import fix
+
+        return fix(request)
+    return check(request)
 
 
 @cli.command(cls=_FilesCommand, short_help="Show repairs as a diff, or apply them.")

@@ -26,6 +26,17 @@ class CheckRequest:
     show_settings: bool = False
     apply: bool = False
     with_probe: str | None = None
+    baseline: str | None = None
+    write_baseline: bool = False
+    add_noqa: str | None = None
+    diff: bool = False
+    fix_only: bool = False
+    exit_non_zero_on_fix: bool = False
+
+    @property
+    def repairs(self) -> bool:
+        """Whether check also repairs, or shows the repairs."""
+        return self.apply or self.diff
 
     @property
     def verbose(self) -> bool:
@@ -70,11 +81,42 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
         "show_settings",
         "apply",
         "with_probe",
+        "baseline",
+        "write_baseline",
+        "add_noqa",
+        "diff",
+        "exit_non_zero_on_fix",
     )
-    return CheckRequest(
-        paths or (".",),
-        options,
-        stdin_filename,
-        reads_stdin,
-        **{flag: given[flag] for flag in flags if flag in given},
-    )
+    chosen = {flag: given[flag] for flag in flags if flag in given}
+    if "fix" in given:
+        chosen["apply"] = _repairs_of_check(given)
+        chosen["fix_only"] = given["fix_only"] or given["diff"]
+    return CheckRequest(paths or (".",), options, stdin_filename, reads_stdin, **chosen)
+
+
+_REPORTS = ("statistics", "show_files", "show_settings", "with_probe", "baseline")
+"""The options of check for a report without repairs."""
+
+
+def _repairs_of_check(given: Mapping[str, Any]) -> bool:
+    """Return whether check writes fixes. Raises click.UsageError for contradictory options."""
+    import click
+
+    chosen = (each for each in ("add_noqa", "diff", "fix", "fix_only") if given[each] not in (False, None))
+    repairing = next(chosen, None)
+    report = next((each for each in _REPORTS if given[each]), None)
+    if repairing is not None and report is not None:
+        names = (f"--{each.replace('_', '-')}" for each in (repairing, report))
+        raise click.UsageError("{} and {} cannot be combined; run the command twice".format(*names))
+    if given["add_noqa"] is not None:
+        if any(given[each] for each in ("diff", "fix", "fix_only")):
+            raise click.UsageError("--add-noqa and fixes cannot be combined; run the command twice")
+        if "-" in given["paths"] or given["stdin_filename"] is not None:
+            raise click.UsageError("--add-noqa needs files, not standard input")
+        if len(given["add_noqa"].splitlines()) > 1:
+            raise click.UsageError("the reason of --add-noqa must be one line")
+    if given["write_baseline"] and given["baseline"] is None:
+        raise click.UsageError("--write-baseline needs a file: --baseline FILE --write-baseline")
+    if given["exit_non_zero_on_fix"] and given["exit_zero"]:
+        raise click.UsageError("--exit-non-zero-on-fix and --exit-zero cannot be combined")
+    return not given["diff"] and (given["fix"] or given["fix_only"])

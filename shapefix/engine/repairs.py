@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +12,7 @@ from shapefix.engine.merge import FindingsByFile
 from shapefix.engine.tasks import FileChecker, FileResult
 from shapefix.repair.fixpoint import repair
 from shapefix.repair.writes import LeftAlone
+from shapefix.sources.suppressions import with_suppressions
 from shapefix.sources.text import SourceText, Unreadable, is_notebook, reason
 
 if TYPE_CHECKING:
@@ -117,6 +118,28 @@ def _repair_file(
     except OSError as error:
         return Failure(path, f"cannot be written: {reason(error)}")
     return repaired
+
+
+def suppress_findings(
+    runner: BatchRunner,
+    findings: Sequence[Diagnostic],
+    path: str,
+    reason_given: str,
+    write: Callable[[str, bytes, bytes], None],
+) -> FileRepair | Failure:
+    """Write `# noqa` comments for the findings in one file; write is as for repair_files."""
+    try:
+        data = runner.overlay.data(path)
+        old = runner.overlay.source(path)
+        text, done, left = with_suppressions(old, findings, reason_given)
+        new = _with_text(old, text)
+        if new.encode() != data:
+            write(path, new.encode(), data)
+    except (Unreadable, LeftAlone) as error:
+        return Failure(path, f"cannot be changed: {error}")
+    except OSError as error:
+        return Failure(path, f"cannot be written: {reason(error)}")
+    return FileRepair(old, new, done, tuple((each, "no comment can be in its line") for each in left))
 
 
 class AnalysisFailed(Exception):

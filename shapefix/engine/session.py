@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, Severity, Span, Unchecked, cell_of
 from shapefix.engine.batch import BatchRunner, project_root_of
 from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
-from shapefix.engine.repairs import FileRepair, repair_file, repair_files
+from shapefix.engine.repairs import FileRepair, repair_file, repair_files, suppress_findings
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay, real_path
 from shapefix.engine.tasks import FileResult
@@ -337,6 +337,22 @@ class CheckSession:
             self._notebook_codes.clear()
             stale = [path for path, found in self._imports.items() if path in changed or found & changed]
             self._check(stale, None)
+
+    def suppress(self, reason: str, write: Callable[[str, bytes, bytes], None]) -> Iterator[FileRepair]:
+        """Write a `# noqa` comment with the reason for each finding in the given files.
+
+        write is as for repair_files.
+        """
+        by_file: dict[str, list[Diagnostic]] = {}
+        for finding in self._findings.kept():
+            if finding.span.path in self._names and not finding.is_answer:
+                by_file.setdefault(finding.span.path, []).append(finding)
+        for path, found in sorted(by_file.items()):
+            outcome = suppress_findings(self._runner, found, path, reason, write)
+            if isinstance(outcome, Failure):
+                self._failed_repairs.append(outcome)
+            else:
+                yield self._named(outcome)
 
     def repair_finding(
         self, finding: Diagnostic, write: Callable[[str, bytes, bytes], None] | None

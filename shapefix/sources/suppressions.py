@@ -145,10 +145,11 @@ def _in_comment(comment: str, row: int, column: int) -> Iterator[Suppression]:
             yield Suppression(row, at, tuple(re.findall(r"\w+", codes[1])) if codes else None)
 
 
-def suppression_for(source: SourceText, diagnostic: Diagnostic) -> Edit | None:
+def suppression_for(source: SourceText, diagnostic: Diagnostic, reason: str = "") -> Edit | None:
     """Return the edit for a `# noqa` with the code of a finding in a text; None if no comment can be there.
 
-    The comment is on the last row of its statement, in a list of codes that the row has already.
+    The comment is on the last row of its statement, in a list of codes that the row has already. A new
+    comment ends with the reason.
     """
     suppressions, statements = _read(source.text)
     row = _statement(diagnostic.span.row, statements)[1]
@@ -159,8 +160,31 @@ def suppression_for(source: SourceText, diagnostic: Diagnostic) -> Edit | None:
     listed = next((each for each in suppressions if each.row == row and each.selectors), None)
     codes = None if listed is None else _NOQA_IN_ROW.match(text, listed.column - 1)
     column = len(text.rstrip() if codes is None else text[: codes.end()].rstrip(" \t,")) + 1
-    content = f"  # noqa: {diagnostic.code}" if codes is None else f", {diagnostic.code}"
+    content = f"  # noqa: {diagnostic.code} {reason}".rstrip() if codes is None else f", {diagnostic.code}"
     edit = Edit(Span(source.path, row, column, row, column), content)
     at = starts[row - 1] + column - 1
     made = SourceText(source.path, source.text[:at] + content + source.text[at:])
     return edit if not apply_suppressions(made, [diagnostic]).kept else None
+
+
+def with_suppressions(
+    source: SourceText, diagnostics: Iterable[Diagnostic], reason: str = ""
+) -> tuple[str, tuple[Diagnostic, ...], tuple[Diagnostic, ...]]:
+    """Return the text with `# noqa` comments, the suppressed findings, and the others."""
+    text = source.text
+    done: list[Diagnostic] = []
+    left: list[Diagnostic] = []
+    for diagnostic in diagnostics:
+        current = SourceText(source.path, text)
+        if not apply_suppressions(current, [diagnostic]).kept:
+            done.append(diagnostic)
+            continue
+        edit = suppression_for(current, diagnostic, reason)
+        if edit is None:
+            left.append(diagnostic)
+            continue
+        # Comments are at the ends of rows: every other place stays where it is.
+        at = line_starts(text)[edit.span.row - 1] + edit.span.column - 1
+        text = text[:at] + edit.content + text[at:]
+        done.append(diagnostic)
+    return text, tuple(done), tuple(left)

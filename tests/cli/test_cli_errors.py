@@ -121,10 +121,13 @@ def test_a_rule_that_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -
         (["train.py"], "no such command 'train.py'; did you mean `shapefix check train.py`?"),
         (["check", "--slect", "SF1"], "no such option"),
         (
-            ["check", "--fix"],
-            "`check` never edits files. Use `shapefix fix` (diff) or `shapefix fix --apply`",
+            ["check", "--fix", "--exit-non-zero-on-fix", "--exit-zero"],
+            "--exit-non-zero-on-fix and --exit-zero cannot be combined",
         ),
-        (["check", "--diff", "."], "no such option '--diff'; `shapefix fix` shows the diff"),
+        (
+            ["check", "--diff", "--statistics"],
+            "--diff and --statistics cannot be combined; run the command twice",
+        ),
         (["fix", "--diff"], "no such option '--diff'; `shapefix fix` shows the diff without any option"),
         (["fix", "--fix"], "use `shapefix fix --apply` to write the repairs"),
         (["check", "--version"], "use `shapefix --version`"),
