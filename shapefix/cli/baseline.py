@@ -104,7 +104,7 @@ class BaselineFile:
 
 
 def open_baseline(name: str, *, write: bool) -> BaselineFile:
-    """Read a baseline, which need not exist yet if it is to be written. Raises UnusableBaseline.
+    """Read a baseline; one to write may be missing. Raises UnusableBaseline.
 
     A file with another content is not overwritten.
     """
