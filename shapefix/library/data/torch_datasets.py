@@ -115,7 +115,7 @@ def added(call: Call) -> Value:
 @method(SUBSET, "__getitem__")
 @method(CONCATENATED, "__getitem__")
 def sample_at(call: Call) -> Value:
-    # A derived project class may store its parts differently; a slice is no sample.
+    # A derived project class may store its parts differently; a slice gives several samples.
     if isinstance(call.value(0), Slice):
         return Unknown()
     return sample(call, call.receiver) if isinstance(call.receiver, LibraryObject) else Unknown()
