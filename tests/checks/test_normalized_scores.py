@@ -68,3 +68,30 @@ def test_a_name_of_an_unknown_module_is_no_tensor(check: Check) -> None:
     assert check(code) == []
     (found,) = check(code.replace("fastai.vision import *", "torch.nn import functional as F"), {"SF513"})
     assert [edit.content for edit in found.fixes[0].edits] == ["scores"]
+
+
+POLICY = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def METHOD(self, x):
+        return F.softmax(self.fc(x), dim=1)
+
+
+probabilities = Net().METHOD(torch.randn(8, 4))
+print(-(probabilities * torch.log(probabilities)).sum(1).mean())
+print(F.kl_div(probabilities, torch.full((8, 2), 0.5)))
+"""
+
+
+@pytest.mark.parametrize(("method", "edits"), [("forward", ["log_softmax"]), ("policy", [])])
+def test_the_probabilities_of_a_policy_are_kept(method: str, edits: list[str], check: Check) -> None:
+    (finding,) = check(POLICY.replace("METHOD", method), {"SF514"})
+    assert [edit.content for fix in finding.fixes for edit in fix.edits] == edits

@@ -55,6 +55,7 @@ def weights_only_load(event: ObjectsLoaded, context: CheckContext, rule: Rule) -
         evidence=[*call_trace(event), *evidence],
         error=ExpectedError("UnpicklingError", "Weights only load failed"),
         fixes=fixes,
+        habit="files with objects",
     )
 
 

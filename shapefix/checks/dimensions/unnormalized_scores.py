@@ -12,6 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.score_sources import Source, source_of_input
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.diagnostics import Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
@@ -112,6 +113,9 @@ def _fixes(
     event: LossComputed, expected: Expectation, source: Source, context: CheckContext
 ) -> Iterator[Fix]:
     if source.op is Op.SOFTMAX:
+        if _has_other_users(event, source):
+            yield rewrites.unsafe_or_advice("pass their logarithm: `.log()`", None)
+            return
         name = _LOGARITHMIC.get(source.function(context))
         layer = source.step.producer
         made = layer.place if isinstance(layer, LibraryObject) else source.place
@@ -124,6 +128,12 @@ def _fixes(
         yield rewrites.unsafe_or_advice(f"use `{name}`, which expects scores", edit)
     elif source.op in _SCORES:
         yield rewrites.unsafe_or_advice("apply `log_softmax` to the scores", None)
+
+
+def _has_other_users(event: LossComputed, source: Source) -> bool:
+    """Whether a method other than forward returns the probabilities, as those of a policy."""
+    made = enclosing_function(source.step.place) if source.step.place is not None else None
+    return made is not None and made.name.value != "forward" and made is not enclosing_function(event.place)
 
 
 def _renamed(place: Place, name: str) -> Edit | None:
