@@ -208,6 +208,34 @@ def test_a_tensor_given_to_two_layers_is_one_cause(given: str, entries: int, che
     assert len(folded(found)) == entries
 
 
+AFTER = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 5, 3), nn.Conv2d(8, 4, 3)
+
+    def forward(self, x):
+        x = self.second(self.first(x))
+        return self.third(x)
+
+
+Net()(torch.rand(2, {channels}, 16, 16))
+"""
+
+
+@pytest.mark.parametrize(("channels", "findings"), [(1, 2), (3, 1)])
+def test_sizes_after_the_first_error_of_a_model_are_guesses(
+    channels: int, findings: int, check: Check
+) -> None:
+    found = check(AFTER.format(channels=channels), {"SF506"})
+    assert len(found) == findings
+    assert len(folded(found)) == 1
+
+
 @pytest.mark.parametrize(
     ("layer", "good", "bad"),
     [

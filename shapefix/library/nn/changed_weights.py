@@ -14,6 +14,7 @@ from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
@@ -85,8 +86,11 @@ def _is_module(value: Value) -> bool:
 
 @join_values
 def join_modules(left: Value, right: Value, depth: int) -> Value | None:
-    """Join two modules to any of them: moving it may move each of them."""
-    if any(isinstance(side, (Lost, Parameter, ParameterAttribute)) for side in (left, right)):
+    """Join two modules to any of them: moving it may move each of them; one stays known beside None."""
+    sides = left, right
+    if any(isinstance(side, (Lost, Parameter, ParameterAttribute)) for side in sides):
+        return None
+    if any(map(is_none, sides)) and not any(isinstance(side, ModulePart) for side in sides):
         return None
     modules = frozenset(module for side in (left, right) for module in _modules(side))
     return ModulePart(modules) if modules else None
