@@ -213,3 +213,17 @@ def test_a_variable_of_the_environment_may_be_the_cpu(check: Check, name: str, f
     net(torch.zeros(3, 1, dtype=torch.long, device=torch.device({name})))
     """
     assert len(check(textwrap.dedent(code), {"SF602"})) == found
+
+
+def test_what_is_assigned_is_not_moved_in_place(check: Check) -> None:
+    code = """
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+net = nn.Linear(4, 2)
+total = torch.rand(8, 2).cpu()
+total += torch.zeros(8, 2, device=device)
+"""
+    (finding,) = check(code, {"SF602"})
+    assert [edit for fix in finding.fixes for edit in fix.edits] == []

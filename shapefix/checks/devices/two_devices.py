@@ -224,9 +224,15 @@ def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     if not _is_known(where, there, seen):
         return
     node = _passed(event, seen)
-    if node is not None:
+    if node is not None and not _is_assigned(seen, node):
         edit = rewrites.method_called(seen.module, node, f"to({code})")
         yield Fix(_safety(where, there, seen, seen), f"move it: `.to({code})`", (edit,))
+
+
+def _is_assigned(place: Place, node: cst.CSTNode) -> bool:
+    """Whether code assigns to an expression: `total` of `total += loss`."""
+    around = enclosing(place.module, node)
+    return len(around) > 1 and isinstance(around[-2], cst.AugAssign) and around[-2].target is node
 
 
 def _safety(where: cst.BaseExpression, there: Place, here: Place, seen: Place) -> Applicability:
