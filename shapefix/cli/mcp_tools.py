@@ -12,13 +12,13 @@ from typing import Any
 from shapefix.api import Findings, check, diagnose, shapes
 from shapefix.diagnosis.repaired_causes import patch
 from shapefix.diagnosis.text_report import confidence_text
-from shapefix.diagnostics import Diagnostic, Evidence, Failure, Role, Unchecked
+from shapefix.diagnostics import Diagnostic, Evidence, Failure, Unchecked
 from shapefix.engine.repairs import FileRepair
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.repair import writes
 from shapefix.repair.difference import unified
-from shapefix.report.agent import fix_patch
+from shapefix.report.agent import fix_patch, steps_elsewhere
 from shapefix.report.view import View
 from shapefix.rulebook.pages import page_of, pages_under
 from shapefix.sizes.inputs import BadInput
@@ -173,11 +173,9 @@ def _finding(finding: Diagnostic, view: View) -> Answer:
 
 
 def _steps(evidence: Sequence[Evidence], finding: Diagnostic, view: View) -> list[str]:
-    """Return the steps at other places; the history of a value is left out."""
     return [
         f"{view.relative(step.span.path)}:{step.span.row} {step.message}"
-        for step in evidence
-        if step.role is not Role.HISTORY and step.span != finding.span
+        for step in steps_elsewhere(evidence, finding)
     ]
 
 

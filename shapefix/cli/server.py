@@ -16,7 +16,7 @@ def server() -> int:
     if importlib.util.find_spec("pygls") is None or importlib.util.find_spec("lsprotocol") is None:
         echo_err("error: the language server needs more packages: pip install 'shapefix[editor]'")
         return FAILED
-    from shapefix.server.language_server import make_server
+    from shapefix.server.features import make_server
 
     logging.disable(logging.CRITICAL)
     # What is printed by accident must not get between the messages.

@@ -167,7 +167,9 @@ class FileAnalyzer:
             return user is not None
 
         in_tests = mismatches_in_tests(ev.events, path)
-        events: Sequence[Event] = [event for event in ev.events if event not in in_tests]
+        events: Sequence[Event] = ev.events
+        if in_tests:
+            events = [event for event in events if event not in in_tests]
         demo = demo_mismatches(events, path)
         if demo:
             script = training_script(self._project, path, self._read)

@@ -21,7 +21,7 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         yield f"{place} {finding.code} {finding.severity.value}{seen} {one_line(finding.text)}\n"
         if finding.condition is not None:
             yield f"  when: {one_line(finding.condition.text)}\n"
-        for step in _steps(finding):
+        for step in steps_elsewhere(finding.evidence, finding):
             at = _place(step.span.path, step.span.row, step.span.column, view)
             yield f"  {step.role.value}: {at} {one_line(step.message)}\n"
         if finding.reservation:
@@ -41,9 +41,9 @@ def _place(path: str, row: int, column: int, view: View) -> str:
     return f"{one_line(view.relative(path))}:{row}:{column}"
 
 
-def _steps(finding: Diagnostic) -> Iterator[Evidence]:
+def steps_elsewhere(evidence: Sequence[Evidence], finding: Diagnostic) -> Iterator[Evidence]:
     """Yield the steps at other places than the finding; the history of a value is left out."""
-    for step in finding.evidence:
+    for step in evidence:
         if step.role is not Role.HISTORY and step.span != finding.span:
             yield step
 

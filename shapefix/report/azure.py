@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Diagnostic, Failure, Severity, cell_of
-from shapefix.report.view import View, visible
+from shapefix.report.view import View, visible, with_cell, with_circumstances
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
     """Render a command per finding and failure. Azure knows errors and warnings only."""
     for finding in findings:
         is_error = finding.severity is Severity.ERROR and not finding.is_refuted
-        message = finding.text
-        if finding.condition is not None:
-            message += f"; fails when: {finding.condition.text}"
-        if finding.confirmation is not None:
-            message += f"; {finding.confirmation.verdict.value}: {finding.confirmation.reason}"
+        message = with_circumstances(finding, finding.text, "; ")
         place = finding.span.path, finding.span.row, finding.span.column
         yield _command("error" if is_error else "warning", place, finding.code, message, view)
     for failure in failures:
@@ -29,7 +25,7 @@ def _command(
     path, row, column = place
     cell = cell_of(path)
     if cell is not None:  # the rows of a cell are not those of the notebook's file
-        message = f"cell {cell[1]}, row {row}: {message}"
+        message = with_cell(path, row, message)
         path, row, column = cell[0], None, None
     properties = {
         "type": kind,

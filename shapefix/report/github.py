@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Diagnostic, Failure, Severity, cell_of
-from shapefix.report.view import View, visible
+from shapefix.report.view import View, visible, with_cell, with_circumstances
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -24,27 +24,20 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         }
         if span.row != span.end_row:  # GitHub takes columns only for a stretch of one line
             del properties["col"], properties["endColumn"]
-        message = finding.text
         cell = cell_of(span.path)
         if cell is not None:  # the rows of a cell are not those of the notebook's file
             properties = {"title": properties["title"], "file": view.absolute(cell[0])}
-            message = f"cell {cell[1]}, row {span.row}: {message}"
-        if finding.condition is not None:
-            message += f"\nfails when: {finding.condition.text}"
-        if finding.confirmation is not None:
-            message += f"\n{finding.confirmation.verdict.value}: {finding.confirmation.reason}"
+        message = with_circumstances(finding, with_cell(span.path, span.row, finding.text), "\n")
         command = "notice" if finding.is_refuted else _COMMANDS[finding.severity]
         yield _command(command, properties, message)
     for failure in failures:
         places = {"line": failure.row, "col": failure.column}
         known = {name: number for name, number in places.items() if number is not None}
         properties = {"title": "shapefix", "file": view.absolute(failure.path), **known}
-        message = failure.message
         cell = cell_of(failure.path)
         if cell is not None:
             properties = {"title": "shapefix", "file": view.absolute(cell[0])}
-            message = f"cell {cell[1]}, row {failure.row}: {message}"
-        yield _command("error", properties, message)
+        yield _command("error", properties, with_cell(failure.path, failure.row, failure.message))
 
 
 def _command(name: str, properties: dict[str, str | int], message: str) -> str:

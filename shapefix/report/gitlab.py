@@ -8,7 +8,7 @@ from hashlib import sha256
 from shapefix.diagnostics import Diagnostic, Failure, Severity, cell_of
 from shapefix.report.fingerprints import fingerprints
 from shapefix.report.json import portable_json
-from shapefix.report.view import View
+from shapefix.report.view import View, with_cell
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.INFO: "info"}
 
@@ -48,7 +48,7 @@ def _entry(
     path, first, last = place
     cell = cell_of(path)
     if cell is not None:  # the rows of a cell are not those of the notebook's file
-        description = f"cell {cell[1]}, row {first}: {description}"
+        description = with_cell(path, first, description)
         path, first, last = cell[0], 1, 1
     return {
         "description": description,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, Severity, Span, cell_of
 from shapefix.report.edited_text import joined_edit, rows_of
 from shapefix.report.json import portable_json
-from shapefix.report.view import View
+from shapefix.report.view import View, with_cell, with_circumstances
 
 _SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
 
@@ -24,13 +24,8 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
 def _finding(finding: Diagnostic, view: View) -> dict[str, object]:
     span = finding.span
     cell = cell_of(span.path)
-    message = finding.text
-    if finding.condition is not None:
-        message += f"\nfails when: {finding.condition.text}"
-    if finding.confirmation is not None:
-        message += f"\n{finding.confirmation.verdict.value}: {finding.confirmation.reason}"
     entry: dict[str, object] = {
-        "message": message if cell is None else f"cell {cell[1]}, row {span.row}: {message}",
+        "message": with_cell(span.path, span.row, with_circumstances(finding, finding.text, "\n")),
         "severity": "INFO" if finding.is_refuted else _SEVERITIES[finding.severity],
         "code": {"value": finding.code},
     }
@@ -70,7 +65,7 @@ def _byte_column(rows: Sequence[str], row: int, column: int) -> int:
 def _failure(failure: Failure, view: View) -> dict[str, object]:
     cell = cell_of(failure.path)
     if cell is not None:
-        message = f"cell {cell[1]}, row {failure.row}: {failure.message}"
+        message = with_cell(failure.path, failure.row, failure.message)
         return {"message": message, "severity": "ERROR", "location": {"path": view.relative(cell[0])}}
     location: dict[str, object] = {"path": view.relative(failure.path)}
     if failure.row is not None:

@@ -21,7 +21,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.report.fingerprints import fingerprints
 from shapefix.report.json import portable_json
-from shapefix.report.view import View
+from shapefix.report.view import View, with_cell, with_circumstances
 from shapefix.rulebook.pages import MissingPages, Page, pages_by_code
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -125,15 +125,8 @@ def _result(finding: Diagnostic, fingerprint: str, rules: Mapping[str, int], vie
 
 def _message(finding: Diagnostic) -> str:
     """Return the message; for a notebook with the place in its cell."""
-    text = finding.text
-    cell = cell_of(finding.span.path)
-    if cell is not None:
-        text = f"cell {cell[1]}, row {finding.span.row}: {text}"
-    if finding.condition is not None:
-        text += f"\nfails when: {finding.condition.text}"
-    if finding.confirmation is not None:
-        text += f"\n{finding.confirmation.verdict.value}: {finding.confirmation.reason}"
-    return text
+    text = with_cell(finding.span.path, finding.span.row, finding.text)
+    return with_circumstances(finding, text, "\n")
 
 
 def _is_expressible(fix: Fix) -> bool:

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TextIO
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure, Unchecked
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Unchecked, cell_of
 
 
 def _no_source(path: str) -> str | None:
@@ -145,3 +145,19 @@ def placed(what: Failure | Unchecked, view: View) -> str:
         if what.column is not None:
             place.append(str(what.column))
     return f"{one_line(':'.join(place))}: {one_line(what.message)}"
+
+
+def with_circumstances(finding: Diagnostic, text: str, separator: str) -> str:
+    """Return a text about a finding with its condition, and with what a run showed of it."""
+    parts = [text]
+    if finding.condition is not None:
+        parts.append(f"fails when: {finding.condition.text}")
+    if finding.confirmation is not None:
+        parts.append(f"{finding.confirmation.verdict.value}: {finding.confirmation.reason}")
+    return separator.join(parts)
+
+
+def with_cell(path: str, row: int | None, text: str) -> str:
+    """Return a text with the place in its cell, for formats that know the rows of files only."""
+    cell = cell_of(path)
+    return text if cell is None else f"cell {cell[1]}, row {row}: {text}"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
-from pygls.uris import from_fs_path, to_fs_path
+from pygls.uris import from_fs_path
 
 import shapefix
 from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
@@ -20,7 +18,6 @@ from shapefix.rulebook.pages import page_of
 from shapefix.server.analysis_process import AnalysisProcess
 from shapefix.server.code_actions import (
     FIX_ALL,
-    KINDS,
     at_range,
     fix_all,
     has_safe_fix,
@@ -51,10 +48,7 @@ from shapefix.server.open_files import (
     OpenCell,
     OpenFile,
     OpenPart,
-    changed_cells,
     notebook_file,
-    opened_cells,
-    python_file,
 )
 from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
 from shapefix.sizes.program_values import CallsOfForward, HeldName
@@ -65,8 +59,6 @@ DEBOUNCE = 0.15
 _LONGEST_DEBOUNCE = 0.6
 _PATIENCE = 10.0
 """Seconds that a request waits for the analysis of the present text; others are answered meanwhile."""
-_WATCHED = ("**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/shapefix.toml", "**/.gitignore")
-_SETTINGS = ("pyproject.toml", "shapefix.toml", ".gitignore")
 
 
 # All cells are wanted: a finding counts the others, too.
@@ -542,144 +534,3 @@ def _file_of(path: str) -> str:
     """Return the file of a path in findings: that of a notebook for one of its cells."""
     cell = cell_of(path)
     return path if cell is None else cell[0]
-
-
-def file_path(uri: str, folder: str | None) -> str | None:
-    """Return the path for an open text; None for a scheme without Python files.
-
-    A text that was never saved gets a name in the folder of the workspace.
-    """
-    scheme, _, rest = uri.partition(":")
-    if scheme == "file":
-        path = to_fs_path(uri)
-        return None if path is None else os.path.normpath(path)
-    if scheme == "untitled" and rest:
-        name = os.path.basename(rest)  # noqa: PTH119
-        return os.path.join(folder or str(Path.home()), f"{name}.py")  # noqa: PTH118
-    return None
-
-
-def notebook_path(uri: str) -> str | None:
-    """Return the path of a saved notebook, None for another one."""
-    path = to_fs_path(uri) if uri.startswith("file:") else None
-    return os.path.normpath(path) if path is not None and path.endswith(".ipynb") else None
-
-
-def make_server() -> ShapefixServer:
-    """Return a server with all of its features."""
-    server = ShapefixServer()
-
-    @server.feature(types.INITIALIZE)
-    def initialize(ls: ShapefixServer, params: types.InitializeParams) -> None:
-        ls.begin(server_options(params.initialization_options))
-
-    @server.feature(types.INITIALIZED)
-    async def initialized(ls: ShapefixServer, params: types.InitializedParams) -> None:
-        workspace = ls.client_capabilities.workspace
-        watching = workspace.did_change_watched_files if workspace is not None else None
-        if watching is None or not watching.dynamic_registration:
-            return
-        watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
-        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
-        method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
-        registration = types.Registration("shapefix-files", method, options)
-        await ls.client_register_capability_async(types.RegistrationParams([registration]))
-        ls.watches_files = True
-
-    @server.feature(types.SHUTDOWN)
-    def shutdown(ls: ShapefixServer, params: None) -> None:
-        ls.end()
-
-    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    def did_open(ls: ShapefixServer, params: types.DidOpenTextDocumentParams) -> None:
-        document = params.text_document
-        path = file_path(document.uri, ls.workspace.root_path)
-        if path is None or not (document.language_id == "python" or path.endswith(".py")):
-            return
-        part = OpenPart(document.uri, document.version, ls.encoded(document.text))
-        ls.set_file(python_file(path, ls.next_number(), part), at_once=True)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-    def did_change(ls: ShapefixServer, params: types.DidChangeTextDocumentParams) -> None:
-        known = ls.part(params.text_document.uri)
-        if known is None or known[0] != ls.part_file(params.text_document.uri):
-            return
-        path, part = known
-        text = part.text.changed(params.content_changes)
-        changed = OpenPart(part.uri, params.text_document.version, text)
-        ls.set_file(python_file(path, ls.next_number(), changed), at_once=False)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    def did_save(ls: ShapefixServer, params: types.DidSaveTextDocumentParams) -> None:
-        # A client that does not watch files says nothing about the others that have changed.
-        ls.update(TextUpdate(with_new_files=not ls.watches_files), at_once=True)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def did_close(ls: ShapefixServer, params: types.DidCloseTextDocumentParams) -> None:
-        known = ls.part(params.text_document.uri)
-        if known is not None:
-            ls.close_file(known[0])
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def did_open_notebook(ls: ShapefixServer, params: types.DidOpenNotebookDocumentParams) -> None:
-        path = notebook_path(params.notebook_document.uri)
-        if path is not None:
-            cells = params.notebook_document.cells
-            ls.set_notebook(path, opened_cells(cells, params.cell_text_documents, ls.encoding), at_once=True)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def did_change_notebook(ls: ShapefixServer, params: types.DidChangeNotebookDocumentParams) -> None:
-        path = notebook_path(params.notebook_document.uri)
-        cells = None if path is None else ls.cells(path)
-        if path is not None and cells is not None and params.change.cells is not None:
-            changed = changed_cells(cells, params.change.cells, ls.encoding)
-            ls.set_notebook(path, changed, at_once=params.change.cells.structure is not None)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
-    def did_save_notebook(ls: ShapefixServer, params: types.DidSaveNotebookDocumentParams) -> None:
-        ls.update(TextUpdate(with_new_files=not ls.watches_files), at_once=True)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def did_close_notebook(ls: ShapefixServer, params: types.DidCloseNotebookDocumentParams) -> None:
-        path = notebook_path(params.notebook_document.uri)
-        if path is not None:
-            ls.close_file(path)
-
-    @server.feature(
-        types.TEXT_DOCUMENT_CODE_ACTION,
-        types.CodeActionOptions(code_action_kinds=KINDS, resolve_provider=True),
-    )
-    async def code_action(ls: ShapefixServer, params: types.CodeActionParams) -> list[types.CodeAction]:
-        return await ls.code_actions(params)
-
-    @server.feature(types.CODE_ACTION_RESOLVE)
-    async def resolve_action(ls: ShapefixServer, action: types.CodeAction) -> types.CodeAction:
-        return await ls.with_edit(action)
-
-    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
-    async def inlay_hint(ls: ShapefixServer, params: types.InlayHintParams) -> list[types.InlayHint]:
-        return await ls.hints(params)
-
-    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
-    async def code_lens(ls: ShapefixServer, params: types.CodeLensParams) -> list[types.CodeLens]:
-        return await ls.lenses(params)
-
-    @server.feature(types.TEXT_DOCUMENT_HOVER)
-    async def hover(ls: ShapefixServer, params: types.HoverParams) -> types.Hover | None:
-        return await ls.hover(params)
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def did_change_files(ls: ShapefixServer, params: types.DidChangeWatchedFilesParams) -> None:
-        changed: list[str] = []
-        with_new_files = False
-        for event in params.changes:
-            path = file_path(event.uri, None)
-            if path is None or (ls.file(path) is not None and event.type != types.FileChangeType.Deleted):
-                continue
-            is_settings = path.endswith(_SETTINGS)
-            with_new_files |= is_settings or event.type != types.FileChangeType.Changed
-            changed.append(path)
-        if changed:
-            ls.update(TextUpdate(changed=tuple(changed), with_new_files=with_new_files), at_once=False)
-
-    return server

@@ -91,7 +91,7 @@ THROWN_AWAY = Diagnostic(
     "SF105",
     "result-thrown-away",
     Severity.WARNING,
-    "the result of `count.float()` is thrown away",
+    "the result of `count.float()` is unused",
     TRAIN.at("count.float()"),
     fixes=(
         Fix(

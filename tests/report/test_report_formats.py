@@ -30,7 +30,7 @@ def test_concise_is_a_line_per_finding_and_marks_what_fix_repairs() -> None:
         == """\
 train.py:10:28: SF101 [*] `shift.view(-1, V)` merges dimensions 0 and 1 of `shift` across a stride gap
 train.py:10:47: SF101 `labels[:, 1:].view(-1)` merges across a stride gap
-train.py:11:5: SF105 the result of `count.float()` is thrown away
+train.py:11:5: SF105 the result of `count.float()` is unused
 error: old.py:3:7: `print x` is Python 2
 """
     )
@@ -139,7 +139,7 @@ def test_github_annotates_the_row_by_severity() -> None:
         "`shift.view(-1, V)` merges dimensions 0 and 1 of `shift` across a stride gap"
         "%0Afails when: the batch holds more than one sequence\n"
         "::warning title=shapefix (SF105),file=/project/train.py,line=11,col=5,endLine=11,endColumn=18::"
-        "the result of `count.float()` is thrown away\n"
+        "the result of `count.float()` is unused\n"
         "::notice title=shapefix (SF101),file=/project/train.py,line=10,col=47,endLine=10,endColumn=69::"
         "`labels[:, 1:].view(-1)` merges across a stride gap\n"
         "::error title=shapefix,file=/project/old.py,line=3,col=7::`print x` is Python 2\n"

@@ -74,7 +74,7 @@ train.py:10:28 SF101 error `shift.view(-1, V)` merges dimensions 0 and 1 of `shi
 -    loss = F.cross_entropy(shift.view(-1, V), labels[:, 1:].view(-1))
 +    loss = F.cross_entropy(shift.reshape(-1, V), labels[:, 1:].view(-1))
      count.float()
-train.py:11:5 SF105 warning the result of `count.float()` is thrown away
+train.py:11:5 SF105 warning the result of `count.float()` is unused
   fix (unsafe): assign it to `count`
 --- train.py
 +++ train.py
@@ -123,7 +123,7 @@ def test_azure_escapes_what_would_end_a_property_or_the_command() -> None:
         "code=SF101;]`shift.view(-1, V)` merges dimensions 0 and 1 of `shift` across a stride gap;"
         " fails when: the batch holds more than one sequence\n"
         "##vso[task.logissue type=warning;sourcepath=/project/train.py;linenumber=11;columnnumber=5;"
-        "code=SF105;]the result of `count.float()` is thrown away\n"
+        "code=SF105;]the result of `count.float()` is unused\n"
         "##vso[task.logissue type=error;sourcepath=/project/ünï %3B%5D,%AZP25:&<x>.py;linenumber=1;"
         "columnnumber=11;code=SF101;]<b>&\"'100%AZP25;] ␛[31m%0D%0A::日本 🙂 ]]> \ud800\n"
         "##vso[task.logissue type=error;sourcepath=/project/n.ipynb;code=SF101;]"

@@ -71,13 +71,14 @@ def test_edits_of_a_version_resolved_when_chosen(capable: EditorClient, project:
 
 
 def test_changes_of_files_are_watched(capable: EditorClient, project: Path) -> None:
-    (registered,) = (each for each in capable.requests if each["method"] == "client/registerCapability")
-    (registration,) = registered["params"]["registrations"]
-    assert registration["method"] == "workspace/didChangeWatchedFiles"
     (project / "model.py").write_text("import torch\n\n\ndef flat(x):\n    return x.reshape(-1, 8)\n")
     uri = (project / "train.py").as_uri()
     capable.open(uri, "import torch\nfrom model import flat\n\nflat(torch.zeros(4, 6, 8)[:, :-1])\n")
     assert capable.diagnostics(uri) == []
+    # Sent once the session has begun, so it is here before the first findings.
+    (registered,) = (each for each in capable.requests if each["method"] == "client/registerCapability")
+    (registration,) = registered["params"]["registrations"]
+    assert registration["method"] == "workspace/didChangeWatchedFiles"
     model = project / "model.py"
     model.write_text(model.read_text().replace("reshape", "view"))
     event = {"uri": model.as_uri(), "type": 2}
