@@ -16,6 +16,7 @@ from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
 from shapefix.engine.settings import CheckOptions
 from shapefix.rulebook.pages import page_of
 from shapefix.server.analysis_process import AnalysisProcess
+from shapefix.server.awaited_answers import AwaitedAnswers, within_patience
 from shapefix.server.code_actions import (
     FIX_ALL,
     at_range,
@@ -57,8 +58,6 @@ from shapefix.sources.text import Unreadable, read_source
 DEBOUNCE = 0.15
 """Seconds without a keystroke before a changed text is checked."""
 _LONGEST_DEBOUNCE = 0.6
-_PATIENCE = 10.0
-"""Seconds that a request waits for the analysis of the present text; others are answered meanwhile."""
 
 
 # All cells are wanted: a finding counts the others, too.
@@ -101,21 +100,17 @@ class ShapefixServer(LanguageServer):
         self._of_uri: dict[str, str] = {}
         """The file of each open text."""
         self._numbers = 0
-        self._checked: dict[str, int] = {}
-        """The number of each file at its last check."""
+        self._checked = AwaitedAnswers()
         self._findings: dict[str, tuple[Diagnostic, ...]] = {}
-        self._valued: dict[str, int] = {}
-        """The number of each file for which values have arrived."""
+        self._valued = AwaitedAnswers()
         self._values: dict[str, tuple[str, tuple[HeldName, ...]]] = {}
         """The last known values in each open text, and the text that they are of."""
         self._calls: dict[str, tuple[CallsOfForward, ...]] = {}
-        self._waiting_for_values: list[tuple[str, int, asyncio.Future[bool]]] = []
         self._elsewhere: dict[str, set[str]] = {}
         """The files with findings that are not open, by the root of their project."""
         self._pending = TextUpdate()
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
-        self._waiting: list[tuple[str, int, asyncio.Future[bool]]] = []
         self._repairs: dict[int, asyncio.Future[RepairedFile]] = {}
         self.watches_files = False
 
@@ -206,8 +201,8 @@ class ShapefixServer(LanguageServer):
             return
         for part in file.parts.values():
             self._of_uri.pop(part.uri, None)
-        self._checked.pop(path, None)
-        self._valued.pop(path, None)
+        self._checked.forget(path)
+        self._valued.forget(path)
         self._values = {at: known for at, known in self._values.items() if _file_of(at) != path}
         self._calls = {at: known for at, known in self._calls.items() if _file_of(at) != path}
         self._findings = {at: found for at, found in self._findings.items() if _file_of(at) != path}
@@ -257,27 +252,18 @@ class ShapefixServer(LanguageServer):
 
     async def is_checked(self, path: str) -> bool:
         """Wait until the present text of a file is checked; False if this takes too long."""
-        file = self._files.get(path)
-        if file is None or self._loop is None:
-            return False
-        return self._checked.get(path) == file.number or await self._wait(self._waiting, file)
+        return await self._has_arrived(self._checked, path)
 
     async def has_values(self, path: str) -> bool:
         """Wait until the values of the present text of a file are known; False if this takes too long."""
-        file = self._files.get(path)
-        if file is None or self._loop is None:
-            return False
-        return self._valued.get(path) == file.number or await self._wait(self._waiting_for_values, file)
+        return await self._has_arrived(self._valued, path)
 
-    async def _wait(self, waiting: list[tuple[str, int, asyncio.Future[bool]]], file: OpenFile) -> bool:
-        assert self._loop is not None
+    async def _has_arrived(self, answers: AwaitedAnswers, path: str) -> bool:
+        file = self._files.get(path)
+        if file is None or answers.has(file):
+            return file is not None
         self.flush()
-        future: asyncio.Future[bool] = self._loop.create_future()
-        waiting.append((file.path, file.number, future))
-        try:
-            return await asyncio.wait_for(future, _PATIENCE)
-        except TimeoutError:
-            return False
+        return await answers.wait(file)
 
     async def repaired(self, path: str) -> RepairedFile | None:
         """Return the texts of a file with all of its safe repairs; None if there is no answer."""
@@ -290,9 +276,7 @@ class ShapefixServer(LanguageServer):
         self._repairs[number] = future
         self._process.send(RepairOrder(number, path))
         try:
-            answer = await asyncio.wait_for(future, _PATIENCE)
-        except TimeoutError:
-            return None
+            answer = await within_patience(future)
         finally:
             self._repairs.pop(number, None)
         return answer if self._files.get(path) is file else None
@@ -374,7 +358,7 @@ class ShapefixServer(LanguageServer):
             failed.setdefault(failure.path, []).append(failure)
         for path, file in files.items():
             assert file is not None
-            self._checked[path] = file.number
+            self._checked.add(file)
             # A failure of a notebook as a whole is shown in its first cell.
             first = next(iter(file.parts), path)
             if path not in file.parts and path in failed:
@@ -386,7 +370,7 @@ class ShapefixServer(LanguageServer):
                     types.PublishDiagnosticsParams(part.uri, shown, part.version)
                 )
         self._publish_elsewhere(checked.root, found, failed)
-        self._end_waiting(self._waiting, checked.versions)
+        self._checked.end_waiting(self._files, checked.versions)
 
     def _publish_elsewhere(
         self,
@@ -406,33 +390,14 @@ class ShapefixServer(LanguageServer):
         self._clear(self._elsewhere.get(root, set()) - shown - self._of_uri.keys())
         self._elsewhere[root] = shown
 
-    def _end_waiting(
-        self, waiting: list[tuple[str, int, asyncio.Future[bool]]], versions: Mapping[str, int]
-    ) -> bool:
-        """Answer the requests for these versions, and those for older ones; return whether there are any."""
-        still = []
-        for path, number, future in waiting:
-            file = self._files.get(path)
-            if future.done():
-                continue
-            if file is None or file.number != number:
-                future.set_result(False)
-            elif versions.get(path) == number:
-                future.set_result(True)
-            else:
-                still.append((path, number, future))
-        has_answered = len(still) < len(waiting)
-        waiting[:] = still
-        return has_answered
-
     # Values
 
     def _take_values(self, known: ValuesFound) -> None:
         file = self._files.get(known.path)
         if file is None or file.number != known.version:
             return
-        is_new = self._valued.get(known.path) != known.version
-        self._valued[known.path] = known.version
+        is_new = not self._valued.has(file)
+        self._valued.add(file)
         changed = False
         if known.values is not None:
             for at, part in file.parts.items():
@@ -440,7 +405,7 @@ class ShapefixServer(LanguageServer):
                 changed |= self._values.get(at, ("", ()))[1] != values
                 self._values[at] = part.text.text, values
                 self._calls[at] = known.calls.get(at, ())
-        was_awaited = self._end_waiting(self._waiting_for_values, {known.path: known.version})
+        was_awaited = self._valued.end_waiting(self._files, {known.path: known.version})
         workspace = self.client_capabilities.workspace
         hints = workspace.inlay_hint if workspace is not None else None
         if changed and not (is_new and was_awaited) and hints is not None and hints.refresh_support:
