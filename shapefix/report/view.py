@@ -148,7 +148,7 @@ def placed(what: Failure | Unchecked, view: View) -> str:
 
 
 def with_circumstances(finding: Diagnostic, text: str, separator: str) -> str:
-    """Return a text about a finding with its condition, and with what a run showed of it."""
+    """Return a text with the condition of a finding and the verdict of a run."""
     parts = [text]
     if finding.condition is not None:
         parts.append(f"fails when: {finding.condition.text}")
@@ -158,6 +158,6 @@ def with_circumstances(finding: Diagnostic, text: str, separator: str) -> str:
 
 
 def with_cell(path: str, row: int | None, text: str) -> str:
-    """Return a text with the place in its cell, for formats that know the rows of files only."""
+    """Return a text with the place in its cell, for formats without cells."""
     cell = cell_of(path)
     return text if cell is None else f"cell {cell[1]}, row {row}: {text}"

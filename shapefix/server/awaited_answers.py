@@ -1,4 +1,4 @@
-"""Requests that wait for the analysis of the present texts."""
+"""Requests waiting for the analysis of the present texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests and notifications of an editor, and what the server does for each."""
+"""The requests and notifications of an editor, each with the server's answer."""
 
 from __future__ import annotations
 
