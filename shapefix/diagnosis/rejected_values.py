@@ -1,4 +1,4 @@
-"""Find the expressions with the value that an error rejects, in the failing statement."""
+"""Find the expressions of a failing statement with the rejected value."""
 
 from __future__ import annotations
 
