@@ -34,7 +34,7 @@ _OPERATORS: dict[type[ast.operator | ast.cmpop], str] = {
 def rejected_values(
     statement: ast.AST, explanation: MessageExplanation, tensors: Set[str]
 ) -> Iterator[ast.expr]:
-    """Yield the expressions below a node with perhaps that value; tensors are codes of the line."""
+    """Yield the candidates for the rejected value below a node; tensors are codes of the line."""
     for node in ast.walk(statement):
         yield from _of_node(node, explanation, tensors)
 
