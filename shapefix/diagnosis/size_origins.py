@@ -285,7 +285,9 @@ class ValueSearch:
             return
         self._seen.add((number, f"self.{name}"))
         for node in ast.walk(self._class(number, tree) or ast.Module([], [])):
-            if isinstance(node, ast.Assign) and name in map(_own_attribute, node.targets):
+            if isinstance(node, ast.Call) and _fills(node, name):
+                self._step(number, f"self.{name}", node)
+            elif isinstance(node, ast.Assign) and name in map(_own_attribute, node.targets):
                 self._step(number, f"self.{name}", node)
                 function = _around(tree, node.lineno)
                 if not (isinstance(node.value, ast.Name) and node.value.id in _parameters(function)):
@@ -305,7 +307,7 @@ class ValueSearch:
         frame, parsed = self._frames[number], self._parsed(number)
         return frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
 
-    def _step(self, number: int, name: str, node: ast.stmt) -> None:
+    def _step(self, number: int, name: str, node: ast.stmt | ast.expr) -> None:
         parsed = self._parsed(number)
         if parsed is not None:
             path, row = parsed[0].place(node.lineno)
@@ -343,6 +345,13 @@ def _own_attribute(node: ast.expr) -> str:
         node = node.value
     is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     return node.attr if is_own and isinstance(node, ast.Attribute) else ""
+
+
+def _fills(node: ast.Call, name: str) -> bool:
+    """Whether a call adds to a dictionary of `self`."""
+    method = node.func
+    is_addition = isinstance(method, ast.Attribute) and method.attr in ("setdefault", "update")
+    return is_addition and isinstance(method, ast.Attribute) and _own_attribute(method.value) == name
 
 
 def _is_access(node: ast.expr) -> bool:
