@@ -20,9 +20,9 @@ from shapefix.sources.text import Unreadable
 _MOST = 5
 _OF_TYPES = frozenset(
     {"missing-attribute", "not-subscriptable", "not-callable", "operand-types", "none-operand"}
-    | {"none-comparison", "none-iterated", "length-of-none"}
+    | {"none-comparison", "none-iterated", "length-of-none", "missing-key"}
 )
-"""The error pages about the type of one value, which its assignment decides."""
+"""The error pages about the type or keys of one value: its assignment decides."""
 _OF_NONE = frozenset({"none-operand", "none-comparison", "none-iterated", "length-of-none"})
 _NONE = "NoneType"
 _CALL = re.compile(r"=\s*(?:\w+\.)*(\w+)\(")

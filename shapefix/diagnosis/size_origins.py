@@ -25,6 +25,8 @@ _LOADS = frozenset(
     }
 )
 """Last parts of the names of functions that read data from a file."""
+_WRAPPERS = frozenset({"dict", "enumerate", "iter", "list", "next", "tqdm", "trange"})
+"""Functions with the elements of their argument."""
 _MOST_STEPS = 60
 _MOST_FILES = 200
 _MOST_WITH_BOTH = 20
@@ -355,9 +357,14 @@ def _fills(node: ast.Call, name: str) -> bool:
 
 
 def _is_access(node: ast.expr) -> bool:
-    """Whether an expression only names a value: `batch`, `batch["ids"]`, `output.loss`."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
+    """Whether an expression only names a value: `batch`, `batch["ids"]`, `enumerate(loader)`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Call):
+            if last_name(node.func) not in _WRAPPERS or not node.args:
+                return False
+            node = node.args[0]
+        else:
+            node = node.value
     return isinstance(node, ast.Name)
 
 
