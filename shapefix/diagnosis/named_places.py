@@ -79,8 +79,12 @@ def named_places(
     if search is None or not frames:
         return ()
     found: dict[tuple[str, int], Evidence] = {}
-    for each in islice(search(_Failure(explanation, frames, folder)), 10 * _MOST):
-        found.setdefault((each.span.path, each.span.row), each)
+    try:
+        for each in islice(search(_Failure(explanation, frames, folder)), 10 * _MOST):
+            found.setdefault((each.span.path, each.span.row), each)
+    except RecursionError:
+        # An expression of thousands of terms has no code that one can compare.
+        return ()
     return tuple(found.values())[:_MOST]
 
 
