@@ -365,6 +365,26 @@ def _similar_names(failure: _Failure) -> Iterator[Evidence]:
         yield parsed.place(found[similar], f"a similar name: `{similar}`")
 
 
+def _frozen_parameters(failure: _Failure) -> Iterator[Evidence]:
+    """Yield the lines with `requires_grad`, and the optimizers, for parameters without any to train."""
+    for parsed in failure.files("requires_grad"):
+        for node in ast.walk(parsed.tree):
+            is_set = isinstance(node, ast.Assign) and last_name(node.targets[0]) == "requires_grad"
+            is_called = isinstance(node, ast.Call) and last_name(node.func) == "requires_grad_"
+            if isinstance(node, (ast.Assign, ast.Call)) and (is_set or is_called):
+                yield parsed.place(node, "this line decides what is trained")
+
+
+def _sample_results(failure: _Failure) -> Iterator[Evidence]:
+    """Yield the results of the datasets in the file of the failing line."""
+    parsed = _parsed(failure.frames[-1].span.path)
+    for method in ast.walk(parsed.tree) if parsed is not None else ():
+        if parsed is not None and isinstance(method, ast.FunctionDef) and method.name == "__getitem__":
+            for each in ast.walk(method):
+                if isinstance(each, ast.Return):
+                    yield parsed.place(each, "a sample is returned here")
+
+
 def _optimizers(failure: _Failure) -> Iterator[Evidence]:
     """Yield the results of `configure_optimizers`."""
     for parsed in failure.files("def configure_optimizers"):
@@ -476,6 +496,8 @@ _SEARCHES: dict[str, Callable[[_Failure], Iterator[Evidence]]] = {
     "mapped-result": _mapped_function,
     "unequal-columns": _mapped_function,
     "lightning-optimizers": _optimizers,
+    "empty-parameters": _frozen_parameters,
+    "list-element": _sample_results,
     "numpy-of-gpu": _numpy_of_gpu,
     "unused-parameters": _unused_layers,
 }

@@ -29,8 +29,10 @@ from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.notebook_outputs import RunCell
 from shapefix.sources.text import LARGEST_NOTEBOOK, SourceText, Unreadable, is_notebook, read_bytes, source_of
 
-_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\][Ll]ib[/\\]\w+\.py$|^<")
-"""Paths of libraries and of the standard library."""
+_INSTALLED = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\][Ll]ib[/\\]\w+\.py$|^<|\.p(?:yx|xi)$"
+)
+"""Paths of libraries, of the standard library, and of compiled modules."""
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env"})
 MEASURED = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
 """Paths of the code that `%time` and `%timeit` compile."""

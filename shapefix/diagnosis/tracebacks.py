@@ -107,6 +107,8 @@ class _Reader:
             text = stack.content(line)
             if text is None:
                 continue
+            if stack.prefix != key:
+                key = self._rename(key)
             if stack.take(text):
                 return
             self._close(key)
@@ -118,6 +120,14 @@ class _Reader:
             stack = _PythonStack("", is_truncated=True)
             stack.take(line)
             self._add(stack)
+
+    def _rename(self, key: str) -> str:
+        """File a stack under its present label; return that one."""
+        stack = self._open.pop(key)
+        if stack.prefix in self._open:
+            self._close(stack.prefix)
+        self._open[stack.prefix] = stack
+        return stack.prefix
 
     def _start(self, line: str) -> bool:
         """Start a stack at its header."""

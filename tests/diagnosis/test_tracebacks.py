@@ -16,6 +16,7 @@ from rich.traceback import Traceback
 from shapefix.diagnosis.diagnose import last_error
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
 from shapefix.diagnosis.log_lines import log_lines
+from shapefix.diagnosis.project_frames import is_installed
 from shapefix.diagnosis.tracebacks import read_reports
 
 
@@ -144,6 +145,20 @@ def test_the_end_of_a_peer_is_no_error_of_its_own(message: str) -> None:
     found = last_error(_read("\n".join(log)))
     assert found is not None
     assert (found.prefix, found.message) == ("[rank1]: ", "a real one")
+
+
+@pytest.mark.parametrize("before", ["", "      \x1b[A", "Epoch 3 failed: "])
+def test_words_before_the_first_header_do_not_break_a_chain(before: str) -> None:
+    """A nested progress bar leaves spaces and a cursor movement there."""
+    raised = _caught(2, [KeyError("loss"), ValueError("no metric")], chained=True)
+    text = before + "".join(traceback.format_exception(raised))
+    (report,) = _read("\n".join(log_lines(io.BytesIO(text.encode()))))
+    assert report.message == str(raised)
+    assert [each.type for each in report.chain()] == ["ValueError", "KeyError"]
+
+
+def test_frames_of_compiled_libraries_are_not_the_users() -> None:
+    assert all(map(is_installed, ["pyarrow/error.pxi", "pandas/_libs/hashtable.pyx", "h5py/_objects.pyx"]))
 
 
 def _group() -> ExceptionGroup[Exception]:

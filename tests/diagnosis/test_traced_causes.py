@@ -528,6 +528,31 @@ def second(text):
 
 second("a,b")
 """),
+    Traced("samples that are lists", "traced-error", Confidence.ONLY, """\
+import json
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Dataset
+
+class Texts(Dataset):
+    def __len__(self):
+        return 4  # innocent
+
+    def __getitem__(self, index):
+        return json.loads("[1, 2]")  # cause
+
+def collate(rows):
+    return pad_sequence(rows)
+
+next(iter(DataLoader(Texts(), collate_fn=collate)))
+"""),
+    Traced("parameters that are all frozen", "traced-error", Confidence.ONLY, """\
+import torch
+
+net = torch.nn.Linear(2, 2)
+for name, parameter in net.named_parameters():
+    parameter.requires_grad = "adapter" in name  # cause
+torch.optim.SGD([each for each in net.parameters() if each.requires_grad])
+"""),
     Traced("keys of a wrapper", "traced-error", Confidence.LIKELY, """\
 import torch
 
