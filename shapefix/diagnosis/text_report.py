@@ -181,7 +181,7 @@ def confidence_text(cause: ErrorCause, number: int) -> str:
 
 
 def _hidden(cause: ErrorCause, view: View) -> Iterator[str]:
-    """Render the places of a traced cause that the short form of its finding leaves out."""
+    """Render the places of a traced cause beyond those of the short form of its finding."""
     shown = {(step.span, step.message) for step in essential_steps(cause.finding)}
     steps = [step for step in cause.finding.evidence if step.role is Role.CAUSE]
     left = [step for step in steps if (step.span, step.message) not in shown]

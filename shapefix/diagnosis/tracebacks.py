@@ -122,7 +122,7 @@ class _Reader:
             self._add(stack)
 
     def _rename(self, key: str) -> str:
-        """File a stack under its present label; return that one."""
+        """File a stack under its present label; return the label."""
         stack = self._open.pop(key)
         if stack.prefix in self._open:
             self._close(stack.prefix)
