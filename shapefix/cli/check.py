@@ -23,13 +23,13 @@ from shapefix.cli.terminal import ProgressBar, UnusableFile, echo_err, read_inpu
 from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.engine.session import CheckSession, StandardInput
 from shapefix.engine.settings import Settings
-from shapefix.report.formats import FINDING_FORMATS
+from shapefix.report.formats import FINDING_FORMATS, STATISTICS_FORMATS
 from shapefix.report.view import Coverage, FixOffer, View, placed
 from shapefix.sources.configuration import ConfigurationError, suggestion
 from shapefix.sources.text import is_notebook
 
 if TYPE_CHECKING:
-    from shapefix.report.formats import FindingFormat
+    from shapefix.report.formats import FindingFormat, StatisticsFormat
     from shapefix.runtime.confirmation.run_record import Record
 
 
@@ -41,6 +41,7 @@ def check(request: CheckRequest) -> int:
 
         return show_inputs(request, settings)
     output_format = format_of(request, settings)
+    statistics = _statistics_format(output_format) if request.statistics else None
     record = None if request.with_probe is None else _record(request.with_probe)
     baseline = (
         None if request.baseline is None else open_baseline(request.baseline, write=request.write_baseline)
@@ -55,9 +56,7 @@ def check(request: CheckRequest) -> int:
         reported = baseline.only_new(session, settings, reported, request)
     findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, session)
-    if request.statistics:
-        from shapefix.report import statistics
-
+    if statistics is not None:
         write(statistics.render(findings, view))
         report_failures(failures, view)
     else:
@@ -142,11 +141,25 @@ def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
     if request.output_format is not None:
         return FINDING_FORMATS[request.output_format]
     configuration = settings.configurations.nearest(os.path.realpath(os.curdir))
-    chosen = configuration.output_format or "full"
+    layer = configuration.setting_layer("output_format")
+    if layer is None or layer.output_format is None:
+        return FINDING_FORMATS["full"]
+    chosen = layer.output_format
     if chosen not in FINDING_FORMATS:
         hint = suggestion(chosen, FINDING_FORMATS, f"; choose from {', '.join(FINDING_FORMATS)}")
-        raise ConfigurationError(f"{configuration.path}: output-format: unknown format {chosen!r}{hint}")
+        raise ConfigurationError(f"{layer.source}output-format: unknown format {chosen!r}{hint}")
     return FINDING_FORMATS[chosen]
+
+
+def _statistics_format(output_format: FindingFormat) -> StatisticsFormat:
+    """Return the format of --statistics. Raises click.UsageError for one without statistics, as ruff does."""
+    import click
+
+    found = STATISTICS_FORMATS.get(output_format.name)
+    if found is None:
+        known = ", ".join(STATISTICS_FORMATS)
+        raise click.UsageError(f"--statistics has the formats {known}, but not {output_format.name}")
+    return found
 
 
 def report_notes(

@@ -50,11 +50,14 @@ def _settings(source: str | None, path: str, root: str, settings: Settings) -> I
     """
     configuration = settings.configuration(path)
     yield f"# {source or 'defaults, without a configuration file'}\n"
+    for layer in configuration.layers:
+        if layer.extend is not None:
+            yield f"extend = {layer.extend}\n"
     yield f"root = {configuration.root}\n"
     yield f"rules = {', '.join(sorted(settings.rules_of(configuration))) or 'none'}\n"
-    yield f"exclude = {', '.join(configuration.exclude + configuration.extend_exclude)}\n"
-    for pattern, selectors in configuration.per_file_ignores:
-        yield f"per-file-ignores = {pattern}: {', '.join(selectors)}\n"
+    yield f"exclude = {', '.join(configuration.exclude)}\n"
+    for ignores in configuration.file_ignores:
+        yield f"per-file-ignores = {ignores.pattern}: {', '.join(ignores.selectors)}\n"
     yield f"unsafe-fixes = {str(settings.unsafe_fixes(path)).lower()}\n"
     yield f"preview = {str(settings.preview(path)).lower()}\n"
     version = settings.transformers_version(path, root)

@@ -1,4 +1,4 @@
-"""The commands and their options. What they do is in the modules beside this package."""
+"""The commands and their options; the modules beside this package carry them out."""
 
 from shapefix.cli.commands import files, reading, runs, services, sizes
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from shapefix.cli.group import cli
-from shapefix.cli.options import shared_options
+from shapefix.cli.options import environment_variable, shared_options
+
+if TYPE_CHECKING:
+    from shapefix.cli.request import CheckRequest
 
 
 class _FilesCommand(click.Command):
@@ -47,6 +50,9 @@ class _FilesCommand(click.Command):
 @click.option(
     "--fix-only", is_flag=True, help="Write fixes, and neither report remaining findings nor fail for them."
 )
+@click.option(
+    "--show-fixes/--no-show-fixes", default=None, help="List the repaired findings, also with --quiet."
+)
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 if a file was changed.")
 @click.option(
     "--baseline",
@@ -63,6 +69,14 @@ class _FilesCommand(click.Command):
     help="Write a `# noqa` comment, with the reason, for each finding.",
 )
 @click.option("--statistics", is_flag=True, help="Show only the number of findings per rule.")
+@click.option(
+    "--output-file",
+    "-o",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the report to FILE instead of standard output.",
+    **environment_variable("output-file"),
+)
 @click.option("--show-files", is_flag=True, help="List the files that would be checked, and exit.")
 @click.option("--show-settings", is_flag=True, help="Show the effective settings, and exit.")
 def check(**given: Any) -> int:
@@ -72,10 +86,15 @@ def check(**given: Any) -> int:
 
     Exit codes: 0 without findings, 1 with findings (--fix: if some remain), 2 if a file could not be checked.
     """
-    from shapefix.cli.check import check
+    from shapefix.cli.output import output_to
     from shapefix.cli.request import parse_request
 
     request = parse_request(given)
+    with output_to(given["output_file"]):
+        return _check(request)
+
+
+def _check(request: CheckRequest) -> int:
     if request.add_noqa is not None:
         from shapefix.cli.fix import add_noqa
 
@@ -84,6 +103,8 @@ def check(**given: Any) -> int:
         from shapefix.cli.fix import fix
 
         return fix(request)
+    from shapefix.cli.check import check
+
     return check(request)
 
 
