@@ -22,7 +22,7 @@ def write(pieces: Iterable[str]) -> None:
 
 @contextmanager
 def output_to(name: str | None) -> Iterator[None]:
-    """Write what goes to stdout to a file, and create its folders, as ruff does. Raises UnusableFile."""
+    """Redirect stdout to a file, and create its folders, as ruff does. Raises UnusableFile."""
     if name is None:
         yield
         return

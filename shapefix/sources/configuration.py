@@ -105,7 +105,7 @@ class Configuration:
     layers: tuple[ConfigurationLayer, ...] = ()
 
     def setting_layer(self, attribute: str) -> ConfigurationLayer | None:
-        """Return the layer that decides about a key; None if it is not set."""
+        """Return the deciding layer of a key; None if it is not set."""
         return next((each for each in reversed(self.layers) if getattr(each, attribute) is not None), None)
 
     def _setting(self, attribute: str) -> Any:
@@ -131,7 +131,7 @@ class Configuration:
 
     @property
     def preview(self) -> bool:
-        """Whether to report findings that rest on an assumption."""
+        """Whether to report findings resting on an assumption."""
         return bool(self._setting("preview"))
 
     @property
@@ -306,7 +306,7 @@ def read_inline(text: str, root: str) -> ConfigurationLayer:
 
 
 def _configuration(path: str, layer: ConfigurationLayer) -> Configuration:
-    """Return the configuration of a file with the files that it extends."""
+    """Return the configuration of a file and its extended files."""
     layers = [layer]
     while layers[0].extend is not None:
         extended = layers[0].extend
@@ -319,7 +319,7 @@ def _configuration(path: str, layer: ConfigurationLayer) -> Configuration:
 
 
 def _named_layer(path: str) -> ConfigurationLayer:
-    """Read a file that was named by an option or by another file."""
+    """Read a file named by an option or by another file."""
     content = _parse(path, _read(path))
     if not path.endswith("pyproject.toml"):
         return _layer(path, content, "")

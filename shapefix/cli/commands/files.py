@@ -1,4 +1,4 @@
-"""`shapefix check` and `shapefix fix`."""
+"""`shapefix check`, `shapefix fix` and `shapefix clean`."""
 
 from __future__ import annotations
 
@@ -121,3 +121,21 @@ def fix(**given: Any) -> int:
     from shapefix.cli.request import parse_request
 
     return fix(parse_request(given))
+
+
+@cli.command(short_help="Delete cached results.")
+@click.option(
+    "--cache-dir",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="The folder of the results. [default: those of the projects in the current folder]",
+    **environment_variable("cache-dir"),
+)
+def clean(cache_dir: str | None) -> int:
+    """Delete the cached results of the projects in the current folder and below it.
+
+    Results in other folders stay; those of unused projects are removed after two months.
+    """
+    from shapefix.cli.clean import clean
+
+    return clean(cache_dir)
