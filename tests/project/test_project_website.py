@@ -86,7 +86,7 @@ def test_the_site_is_built_without_a_dead_link(tmp_path: Path) -> None:
     ran = subprocess.run(
         [*command, "--site-dir", str(tmp_path)],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         check=False,
