@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -37,6 +38,8 @@ def watch(request: CheckRequest, check: Callable[[CheckRequest], int], rounds: i
         done += 1
         if done == rounds:
             return code
+        # A command runs without the collector, but this one runs for hours.
+        gc.collect()
         _wait(request, states)
         reason = "Files changed."
 

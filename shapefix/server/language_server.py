@@ -13,6 +13,7 @@ from pygls.uris import from_fs_path
 
 import shapefix
 from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
+from shapefix.displayed_values import CallsOfForward, HeldName
 from shapefix.engine.settings import CheckOptions
 from shapefix.rulebook.pages import page_of
 from shapefix.server.analysis_process import AnalysisProcess
@@ -52,7 +53,6 @@ from shapefix.server.open_files import (
     notebook_file,
 )
 from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
-from shapefix.sizes.program_values import CallsOfForward, HeldName
 from shapefix.sources.text import Unreadable, read_source
 
 DEBOUNCE = 0.15

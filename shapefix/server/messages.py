@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.sizes.program_values import CallsOfForward, HeldName
+from shapefix.displayed_values import CallsOfForward, HeldName
 
 
 @dataclass(frozen=True)

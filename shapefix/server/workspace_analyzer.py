@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from shapefix.diagnostics import Failure, path_of
+from shapefix.displayed_values import CallsOfForward, HeldName
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.live_session import LiveSession
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.settings import CheckOptions
 from shapefix.engine.source_overlay import real_path
 from shapefix.server.messages import CheckedTexts, RepairedFile, RepairOrder, TextUpdate, ValuesFound
-from shapefix.sizes.program_values import CallsOfForward, HeldName, program_values
+from shapefix.sizes.program_values import program_values
 from shapefix.sources.configuration import ConfigurationError
 from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.relevance import mentions_library
