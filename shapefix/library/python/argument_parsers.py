@@ -111,7 +111,11 @@ def _value(call: Call, name: str, shown: str) -> Value:
     given = call.arguments.keywords
     kind, default = given.get("type"), given.get("default")
     action = call.constant(-1, "action", "store")
-    if isinstance(default, Constant) and _CONSTANT_FLAGS.get(action) is default.value:
+    if (
+        isinstance(default, Constant)
+        and action in _CONSTANT_FLAGS
+        and default.value is _CONSTANT_FLAGS[action]
+    ):
         return Unknown(name) if call.arguments.open else default
     plain = action == "store"
     whole = kind is None or (isinstance(kind, Reference) and kind.name == "builtins.int")
