@@ -396,7 +396,7 @@ def discovered_files(
     Raises ConfigurationError if there are no files whose configuration is valid.
     """
     if standard_input is None:
-        found = discover(paths, settings.configurations, force_exclude=settings.options.force_exclude)
+        found = discover(paths, settings.configurations)
         return _with_valid_settings(found, settings)
     name = standard_input.filename
     return DiscoveredFiles((os.path.abspath(name) if name else os.path.join(os.getcwd(), "<stdin>"),), ())

@@ -16,7 +16,7 @@ RuleRow = tuple[str, str, Severity]
 
 @dataclass(frozen=True)
 class Selection:
-    """The selectors of the configuration file or of the command line.
+    """The selectors of a configuration file or of the command line.
 
     select None keeps the choices of the layer before. source is the origin of the selectors, for messages;
     the key ("select", "ignore", "extend-select") follows it.
@@ -28,13 +28,10 @@ class Selection:
     source: str = "--"
 
     @classmethod
-    def of(cls, configuration: Configuration) -> Selection:
-        """Return the selectors of a configuration file."""
-        return cls(
-            configuration.select,
-            configuration.ignore,
-            configuration.extend_select,
-            f"{configuration.path}: ",
+    def layers(cls, configuration: Configuration) -> tuple[Selection, ...]:
+        """Return the selectors of a configuration, a layer for each origin."""
+        return tuple(
+            cls(each.select, each.ignore, each.extend_select, each.source) for each in configuration.layers
         )
 
 
