@@ -18,7 +18,7 @@ from itertools import islice
 from shapefix.diagnostics import Failure
 from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
 from shapefix.sources.required_libraries import PACKAGES, PYTHON, REQUIRED, TRANSFORMERS, RequiredLibrary
-from shapefix.sources.requirement_formats import READERS, bounds_in, installs
+from shapefix.sources.requirement_formats import LISTS_OF_PACKAGES, READERS, bounds_in, installs
 from shapefix.sources.text import (
     LARGEST_NOTEBOOK,
     LARGEST_SETTINGS,
@@ -272,7 +272,9 @@ _REQUIRES = re.compile(
 )
 """Starts of the names of files made for requirements."""
 _MAY_REQUIRE = re.compile(
-    rf"^(?:{_REQUIRES.pattern}|install|Dockerfile|readme|runtime\.txt)|\.ya?ml$|\.sh$", re.IGNORECASE
+    rf"^(?:{_REQUIRES.pattern}|install|Dockerfile|readme|runtime\.txt)"
+    rf"|(?:{'|'.join(LISTS_OF_PACKAGES)}).*\.txt$|\.ya?ml$|\.sh$",
+    re.IGNORECASE,
 )
 
 

@@ -27,7 +27,14 @@ from shapefix.checks.support.lost_steps import (
     unreachable_backward,
 )
 from shapefix.checks.support.rewrites import before_statement, unsafe_or_advice
-from shapefix.checks.support.schedule_units import WrongUnit, in_batches, in_epochs, moved_in, moved_out
+from shapefix.checks.support.schedule_units import (
+    WrongUnit,
+    in_batches,
+    in_epochs,
+    keeps_first_rate,
+    moved_in,
+    moved_out,
+)
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
@@ -221,7 +228,7 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
 
 def _scheduled_too_early(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     step = first_step_after(event, context)
-    if step is None or not event.follows:
+    if step is None or not event.follows or keeps_first_rate(event.scheduler):
         return
     scheduled, stepping = abbreviate(event.place.code), abbreviate(step.place.code)
     yield rule.diagnostic(
