@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shapefix.cli.baseline import open_baseline
+from shapefix.cli.changed import only_changed, open_comparison
 from shapefix.cli.exit_codes import exit_code
 from shapefix.cli.output import (
     counted,
@@ -46,6 +47,7 @@ def check(request: CheckRequest) -> int:
     baseline = (
         None if request.baseline is None else open_baseline(request.baseline, write=request.write_baseline)
     )
+    comparison = None if request.changed is None else open_comparison(request, request.changed)
     session = run_session(request, settings)
     reported, failures = _confirmed(session, record), session.failures()
     if baseline is not None and request.write_baseline:
@@ -54,6 +56,8 @@ def check(request: CheckRequest) -> int:
         return exit_code(False, bool(failures))
     if baseline is not None:
         reported = baseline.only_new(session, settings, reported, request)
+    if comparison is not None:
+        reported = only_changed(comparison, session, reported, request)
     findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, session)
     if statistics is not None:

@@ -15,6 +15,8 @@ from shapefix.cli.group import cli
 
 __all__ = ["cli", "main", "run"]
 
+COMPLETION = "_SHAPEFIX_COMPLETE"
+"""Set by a shell that completes a command line."""
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -25,6 +27,10 @@ def main() -> None:
     if not open_missing_streams():
         echo_err("error: standard output is closed")
         sys.exit(FAILED)
+    if COMPLETION in os.environ:
+        from shapefix.cli.completion import complete
+
+        sys.exit(complete())
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -11,8 +11,11 @@ import click
 from shapefix.report.formats import FINDING_FORMATS
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from shapefix.sources.configuration import IgnoresByPattern
 
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -53,8 +56,23 @@ def _ignores(ctx: click.Context, option: click.Parameter, values: tuple[str, ...
     return tuple((pattern, tuple(rules)) for pattern, rules in found.items())
 
 
+def completed_by(name: str) -> Completer:
+    """Return the completion of a value by a function of `completion`, imported when a shell asks for it."""
+
+    def complete(ctx: click.Context, option: click.Parameter, text: str) -> list[CompletionItem]:
+        from shapefix.cli import completion
+
+        found: Completer = getattr(completion, name)
+        return found(ctx, option, text)
+
+    return complete
+
+
 def _list_option(flag: str, metavar: str, text: str) -> Callable[[Command], Command]:
-    return click.option(flag, multiple=True, metavar=metavar, callback=_listed, help=text)
+    complete = completed_by("rules") if metavar == "RULES" else None
+    return click.option(
+        flag, multiple=True, metavar=metavar, callback=_listed, help=text, shell_complete=complete
+    )
 
 
 def _ignores_option(flag: str, text: str) -> Callable[[Command], Command]:
@@ -87,7 +105,7 @@ text_or_json_option = click.option(
 def shared_options(command: Command) -> Command:
     """Add the options shared by check and fix."""
     options = [
-        click.argument("paths", nargs=-1),
+        click.argument("paths", nargs=-1, type=click.Path()),
         _list_option(
             "--select", "RULES", "Enable only these rules: codes, prefixes, names or ALL, comma-separated."
         ),

@@ -32,6 +32,7 @@ class CheckRequest:
     baseline: str | None = None
     write_baseline: bool = False
     add_noqa: str | None = None
+    changed: str | None = None
     diff: bool = False
     fix_only: bool = False
     exit_non_zero_on_fix: bool = False
@@ -92,6 +93,7 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
         "baseline",
         "write_baseline",
         "add_noqa",
+        "changed",
         "diff",
         "exit_non_zero_on_fix",
     )
@@ -115,7 +117,7 @@ def _configurations(values: Sequence[str], isolated: bool) -> tuple[str | None, 
     return next(iter(files), None), tuple(settings)
 
 
-_REPORTS = ("statistics", "show_files", "show_settings", "with_probe", "baseline")
+_REPORTS = ("statistics", "show_files", "show_settings", "with_probe", "baseline", "changed")
 """The options of check for a report without repairs."""
 
 
@@ -140,6 +142,12 @@ def _repairs_of_check(given: Mapping[str, Any]) -> bool:
         raise click.UsageError("--write-baseline needs a file: --baseline FILE --write-baseline")
     if given["diff"] and given["show_fixes"]:
         raise click.UsageError("--diff and --show-fixes cannot be combined")
+    if given["changed"] is not None and given["write_baseline"]:
+        raise click.UsageError("--changed and --write-baseline cannot be combined")
+    if "-" in given["paths"] or given["stdin_filename"] is not None:
+        needs_files = next((each for each in ("changed", "watch") if given[each]), None)
+        if needs_files is not None:
+            raise click.UsageError(f"--{needs_files} needs files, not standard input")
     if given["exit_non_zero_on_fix"] and given["exit_zero"]:
         raise click.UsageError("--exit-non-zero-on-fix and --exit-zero cannot be combined")
     return not given["diff"] and (given["fix"] or given["fix_only"])

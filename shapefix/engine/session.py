@@ -307,6 +307,11 @@ class CheckSession:
         """Return the path of a file in findings, by its absolute path."""
         return self._display.path(path)
 
+    def place(self, path: str, row: int) -> tuple[str, int]:
+        """Return the path in findings of a row of a file, and the row there: that in a cell of a notebook."""
+        shown, row_there = self._display.place(path, row)
+        return shown, row if row_there is None else row_there
+
     def is_given(self, path: str) -> bool:
         """Check whether the file at an absolute path is under the given paths."""
         return path in self._names

@@ -10,9 +10,14 @@ from pathlib import Path
 RUFF = Path(sys.executable).with_name("ruff")
 
 
-def ruff(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def ruff(*arguments: str | Path, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """Run ruff in the current folder."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
     return subprocess.run(
-        [RUFF, *arguments], env=clean | environment, capture_output=True, text=True, check=False
+        [RUFF, *arguments],
+        env=clean | environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
     )

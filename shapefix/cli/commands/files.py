@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class _FilesCommand(click.Command):
     """The command check or fix; explains other linters' options."""
 
+    WITHOUT_VALUE: ClassVar = {"--add-noqa": "--add-noqa=", "--changed": "--changed=HEAD"}
     HINTS: ClassVar = {
         ("fix", "--fix"): "use `shapefix fix --apply` to write the repairs",
         ("fix", "--diff"): "`shapefix fix` shows the diff without any option",
@@ -24,8 +25,8 @@ class _FilesCommand(click.Command):
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # As with ruff, a reason follows `=` only: in `--add-noqa src`, src is a path.
-        args = ["--add-noqa=" if word == "--add-noqa" else word for word in args]
+        # As with ruff, an optional value follows `=` only: in `--add-noqa src`, src is a path.
+        args = [self.WITHOUT_VALUE.get(word, word) for word in args]
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -68,6 +69,12 @@ class _FilesCommand(click.Command):
     metavar="[=REASON]",
     help="Write a `# noqa` comment, with the reason, for each finding.",
 )
+@click.option(
+    "--changed",
+    metavar="[=REF]",
+    help="Report and fail for findings in lines changed since REF only. [default: HEAD]",
+)
+@click.option("--watch", "-w", is_flag=True, help="Check again whenever a file changes.")
 @click.option("--statistics", is_flag=True, help="Show only the number of findings per rule.")
 @click.option(
     "--output-file",
@@ -91,6 +98,10 @@ def check(**given: Any) -> int:
 
     request = parse_request(given)
     with output_to(given["output_file"]):
+        if given["watch"]:
+            from shapefix.cli.watch import watch
+
+            return watch(request, _check)
         return _check(request)
 
 

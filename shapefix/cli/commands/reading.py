@@ -7,12 +7,12 @@ from copy import copy
 import click
 
 from shapefix.cli.group import cli
-from shapefix.cli.options import text_or_json_option
+from shapefix.cli.options import completed_by, text_or_json_option
 from shapefix.report.formats import RULE_FORMATS
 
 
 @cli.command(short_help="Explain a rule.")
-@click.argument("rule", required=False)
+@click.argument("rule", required=False, shell_complete=completed_by("rules"))
 @click.option("--all", "every", is_flag=True, help="Explain all rules.")
 @click.option("--examples", is_flag=True, help="Show more examples: what is reported, and what is not.")
 @text_or_json_option
@@ -43,7 +43,7 @@ def rules(output_format: str) -> int:
 
 
 @cli.command("config", short_help="List or describe the keys of the configuration.")
-@click.argument("key", required=False)
+@click.argument("key", required=False, shell_complete=completed_by("keys"))
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json", "schema"]),
@@ -70,7 +70,7 @@ def config(key: str | None, output_format: str, apply: bool) -> int:
 
 
 @cli.command("help", short_help="Show the manual.")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=completed_by("topics"))
 @click.pass_context
 def help_(context: click.Context, topic: str | None) -> None:
     """Show a topic of the manual, or without TOPIC the list of topics.

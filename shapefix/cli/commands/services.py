@@ -1,4 +1,4 @@
-"""`shapefix server` and `shapefix mcp`: servers for other programs."""
+"""`shapefix server`, `mcp` and `generate-shell-completion`: for other programs."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ def server(stdio: bool) -> int:
     from shapefix.cli.server import server
 
     return server()
+
+
+@cli.command("generate-shell-completion", short_help="Print the script to complete commands in a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def generate_shell_completion(shell: str) -> int:
+    """Print the script to complete commands, options, rules and topics in a shell.
+
+    \b
+    bash  echo 'eval "$(shapefix generate-shell-completion bash)"' >> ~/.bashrc
+    zsh   echo 'eval "$(shapefix generate-shell-completion zsh)"' >> ~/.zshrc
+    fish  shapefix generate-shell-completion fish > ~/.config/fish/completions/shapefix.fish
+    """
+    from shapefix.cli.completion import script
+
+    click.echo(script(shell))
+    return 0
