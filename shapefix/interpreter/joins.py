@@ -41,6 +41,8 @@ The number is the depth in containers, to be passed on.
 """
 join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
 """Join of two integers in a list; None if unknown."""
+join_items: Hooks[Callable[[Value, Value, Value], None]] = Hooks()
+"""Calls with two items of a list and their join, to add what is true of one or the other."""
 DEEPEST = 8
 """Maximum depth of joined containers; a list may contain itself."""
 
@@ -102,7 +104,10 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
                 return known
         least = min(max(lower_bound(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
-    return _join_values(left, right, depth)
+    joined = _join_values(left, right, depth)
+    for note in join_items:
+        note(left, right, joined)
+    return joined
 
 
 def join_positions(tuples: EitherTuple) -> list[Value]:

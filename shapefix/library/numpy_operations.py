@@ -22,7 +22,8 @@ from shapefix.library.numpy_arrays import (
 from shapefix.library.numpy_random import RANDOM_STATE
 from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.clamped_exponentials import exponential
-from shapefix.library.ops.value_range import TRUTH, combined, drawn, either
+from shapefix.library.ops.value_range import TRUTH, combined, drawn, either, range_of
+from shapefix.library.ops.value_range import different as distinct
 from shapefix.library.python.numbers import root
 from shapefix.library.registry import function, method
 from shapefix.tensors.dtypes import is_floating
@@ -358,7 +359,9 @@ def different(call: Call) -> Value:
     held = as_array(call.value(0))
     if held is None or len(call.arguments.positional) > 1 or call.arguments.keywords:
         return Unknown()
-    return new_array(call, contiguous([Size.symbol("unique")]), held.dtype)
+    return with_range(
+        new_array(call, contiguous([distinct(f"len({call.place.code})", held)]), held.dtype), range_of(held)
+    )
 
 
 @function("numpy.random.choice", "numpy.random.permutation")

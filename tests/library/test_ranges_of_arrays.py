@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from checking import Check
 
-HEAD = "import numpy as np\nimport pandas as pd\nimport torch\nfrom torch import nn\n\n"
+HEAD = "import io\nimport numpy as np\nimport pandas as pd\nimport torch\nfrom torch import nn\n\n"
 RANGES = """
 1 4 np.random.randint(1, 5, size=500)
 0 4 np.random.randint(5, size=(20, 30))
@@ -54,6 +56,21 @@ RANGES = """
 0 2 [{word: i for i, word in enumerate(set("a b a c".split()))}[word] for word in "a b c".split()]
 1 2 [{"no": 1, "yes": 2}[word] for word in ["no", "yes", "no"]]
 0 1 [1 if x > 2 else 0 for x in torch.rand(500) * 4]
+1 3 np.array([1.0, 2.0, 3.0])
+0 2 (np.array([1.0, 2.0, 3.0]) - 1).astype(np.int64)
+1 3 np.array([[5.1, 1], [4.9, 2], [6.3, 3]])[:, 1]
+0 2 np.array([[5.1, 1], [4.9, 2], [6.3, 3]])[:, -1] - 1
+1 2 pd.DataFrame({"x": [0.5, 1.5], "y": [1, 2]}).astype(float)["y"].values
+1 3 pd.read_csv(io.StringIO("x,label\\n0.5,1\\n1.5,2\\n2.5,3\\n"))["label"].values
+1 3 pd.read_csv(io.StringIO("x;label\\n0.5;1\\n1.5;2\\n2.5;3\\n"), sep=";").label.to_numpy()
+3 3 [pd.DataFrame({"name": ["cat", "dog", "cat", "owl"]})["name"].nunique()]
+2 2 [len(pd.DataFrame({"y": [4, 7, 4]})["y"].unique())]
+0 2 [{n: i for i, n in enumerate(pd.DataFrame({"n": ["b", "a", "c"]})["n"].unique())}[n] for n in list("abc")]
+1 3 pd.DataFrame({"y": [1, 2, 3]})["y"].tolist()
+3 3 [int(torch.tensor([1, 3, 2]).max())]
+4 4 [torch.tensor([1, 3, 2]).max().item() + 1]
+5 5 [int(np.array([1, 5, 2]).max())]
+3 3 [len(" ".join(["a b", "c"]).split())]
 """.strip().splitlines()
 """The smallest and the largest number, and the code that computes them."""
 WITHOUT = """
@@ -90,7 +107,7 @@ def _looked_up(made: str, rows: int) -> str:
 
 
 def _numbers(made: str) -> torch.Tensor:
-    return torch.as_tensor(eval(made, {"np": np, "pd": pd, "torch": torch}))
+    return torch.as_tensor(eval(made, {"np": np, "pd": pd, "torch": torch, "io": io}))
 
 
 @pytest.mark.parametrize("line", RANGES)
@@ -131,3 +148,89 @@ loss = nn.CrossEntropyLoss()(torch.randn(1, 2, 8, 8), torch.from_numpy(mask).lon
     assert bool(check(code, {"SF517"})) is found
     if not found:
         exec(code, {})
+
+
+COUNTED = """
+ids = torch.randint(1, 6, (50,)); rows = int(ids.max())
+ids = torch.randint(0, 6, (50,)); rows = ids.max().item() + 1
+ids = torch.tensor([1, 2, 3, 3]); rows = len(ids.unique())
+ids = torch.tensor([1, 2, 3, 3]); rows = len(torch.unique(ids)) + 1
+ids = torch.tensor([0, 1, 2, 1]); rows = len(ids.unique())
+ids = torch.from_numpy(np.random.randint(1, 6, size=50)); rows = len(ids.unique())
+ids = np.random.randint(1, 6, size=50); rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
+ids = np.random.randint(3, 6, size=50); rows = int(ids.max()) + 1; ids = torch.from_numpy(ids)
+ids = np.random.randint(3, 6, size=50); rows = int(ids.max()); ids = torch.from_numpy(ids)
+frame = pd.DataFrame({"u": [1, 2, 3]}); rows = frame["u"].nunique(); ids = torch.tensor(frame["u"].values)
+frame = pd.DataFrame({"u": [1, 2, 3]}); rows = frame["u"].max() + 1; ids = torch.tensor(frame["u"].values)
+frame = pd.DataFrame({"u": [1, 2, 3]}); rows = len(set(frame["u"])); ids = torch.tensor(frame["u"].tolist())
+frame = pd.DataFrame({"u": [0, 2, 1]}); rows = frame["u"].nunique(); ids = torch.tensor(frame["u"].values)
+t = pd.DataFrame({"u": np.random.randint(1, 4, 50)}); rows = t.u.nunique(); ids = torch.tensor(t.u.values)
+t = pd.DataFrame({"u": np.random.randint(0, 4, 50)}); rows = int(t.u.max()); ids = torch.tensor(t.u.values)
+""".strip().splitlines()
+"""Ids, and a number of rows taken from them: the number of different ones, or the largest."""
+
+
+@pytest.mark.parametrize("lines", COUNTED)
+def test_rows_counted_from_the_ids(lines: str, check: Check) -> None:
+    code = HEAD + lines.replace("; ", "\n") + "\nnn.Embedding(rows, 2)(ids)\n"
+    try:
+        exec(code, {})
+        raises = False
+    except IndexError:
+        raises = True
+    assert bool(check(code, {"SF505"})) == raises
+
+
+ITEMS = """
+[np.array([0, 1]), np.array([2, 3])]
+[torch.tensor([0, 1]), torch.tensor([2, 3])]
+[np.array([[0, 1], [2, 3]]) for _ in range(3)]
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("made", ITEMS)
+def test_any_item_of_a_list(made: str, check: Check) -> None:
+    code = f"""{HEAD}held = {made}
+def embedded(i, rows):
+    return nn.Embedding(rows, 2)(torch.as_tensor(held[i]).long())
+"""
+    for rows in (3, 4):
+        found = check(f"{code}\nimport sys\nembedded(int(sys.argv[1]), {rows})\n", {"SF505"})
+        assert bool(found) == (rows == 3)
+    space: dict[str, object] = {}
+    exec(code, space)
+    assert max(int(torch.as_tensor(each).max()) for each in space["held"]) == 3  # type: ignore[attr-defined]
+
+
+def test_two_paths_have_no_common_range(check: Check) -> None:
+    code = f"{HEAD}import sys\nids = torch.tensor([1, 2, 3])\nif sys.argv[1:]:\n    ids = torch.arange(3)\n"
+    assert not check(f"{code}nn.Embedding(3, 2)(ids)\n", {"SF505"})
+
+
+IMAGES = """
+np.array(Image.fromarray(mask))
+np.asarray([Image.fromarray(mask) for _ in range(4)][0])
+np.array(Image.fromarray(mask), dtype=np.int64)
+np.array(Image.fromarray(mask)) // 255
+np.array(Image.fromarray(mask).convert("1"))
+np.array(Image.fromarray(mask).resize((4, 4)))
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("made", IMAGES)
+def test_bytes_of_an_image_made_of_an_array(made: str, check: Check) -> None:
+    pytest.importorskip("PIL")
+    code = f"""{HEAD}from PIL import Image
+
+mask = np.zeros((8, 8), dtype=np.uint8)
+mask[2:5, 3:] = 255
+nn.Embedding(255, 2)(torch.as_tensor({made}).long())
+"""
+    try:
+        exec(code, {})
+        raises = False
+    except IndexError:
+        raises = True
+    assert raises or not check(code, {"SF505"})
+    if "convert" not in made and "resize" not in made:
+        assert bool(check(code, {"SF505"})) == raises

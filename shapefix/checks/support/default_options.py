@@ -8,15 +8,12 @@ from shapefix.checks.support.conditions import combined
 from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Place
-from shapefix.tensors.errors import SizeMismatch
-from shapefix.tensors.options import needed_defaults
+from shapefix.tensors.options import options_of
 
 
 def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     """Add a condition: the required options have their defaults."""
-    if not isinstance(event, OpRejected) or not isinstance(event.error, SizeMismatch):
-        return found
-    needed = needed_defaults(event.error.have, event.error.want)
+    needed = options_of(event.error) if isinstance(event, OpRejected) else ()
     if not needed:
         return found
     conditions = [

@@ -22,11 +22,14 @@ from shapefix.interpreter.values import (
     Number,
     Unknown,
     Value,
+    WholeNumber,
     as_size,
     integer,
 )
+from shapefix.library.numpy_arrays import as_array
 from shapefix.library.ops.clamped_exponentials import exponential, note_least, same_number
 from shapefix.library.ops.elementwise import result_of
+from shapefix.library.ops.value_range import only_number
 from shapefix.library.registry import function
 from shapefix.library.signatures import arguments_under
 from shapefix.tensors.ops import Op
@@ -60,6 +63,11 @@ def integral(call: Call) -> Value:
 def _integral(value: Value, name: str) -> Value:
     if isinstance(value, Integer):
         return value
+    if isinstance(value, WholeNumber):
+        return integer(value.size)
+    held = value if isinstance(value, TensorValue) else as_array(value)
+    if held is not None:
+        return only_number(held) or Unknown()
     if isinstance(value, Unknown) and value.hint:
         return Unknown(value.hint, size=value.size())
     if isinstance(value, Constant):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, TupleValue
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.texts import LONGEST_NAME, spelled_out
 from shapefix.interpreter.values import NONE, NUMBER, TEXT, Constant, Unknown, Value
 from shapefix.library.registry import function
 
+LONGEST_TEXT = 10_000
+"""Texts up to this length are joined."""
 _PLACE = re.compile(r"\{(\d{0,2})\}")
 _TO_TEXT = (
     "strip",
@@ -52,7 +54,20 @@ def text(call: Call) -> Value:
 def changed(call: Call) -> Value:
     """Result of `mode.lower()`: it decides branches."""
     name = call.name.rpartition(".")[2]
+    if name == "join":
+        return _joined(call) or TEXT
     return (_computed(call, name) if name in _COMPUTED else None) or TEXT
+
+
+def _joined(call: Call) -> Constant | None:
+    """Text of known parts: `" ".join(sentences)`."""
+    between, parts_ = call.receiver, elements(call.value(0))
+    if not isinstance(between, Constant) or not isinstance(between.value, str) or parts_ is None:
+        return None
+    texts = [part.value for part in parts_ if isinstance(part, Constant) and isinstance(part.value, str)]
+    if len(texts) < len(parts_) or sum(len(text) + len(between.value) for text in texts) > LONGEST_TEXT:
+        return None
+    return Constant(between.value.join(texts))
 
 
 @function(*(f"builtins.str.{name}" for name in _TESTS))
