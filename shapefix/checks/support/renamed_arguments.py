@@ -134,7 +134,7 @@ def _ratio(value: cst.BaseExpression, code: str) -> str | None:
 
 
 READ_OTHERWISE = frozenset({"warmup_ratio"})
-"""Arguments with replacements that older versions accept in another meaning: `warmup_steps=0.1` is 0.1 steps."""
+"""Arguments with a replacement of another meaning in older versions: `warmup_steps=0.1` is 0.1 steps."""
 _SAME = {"True": "True", "False": "False"}
 _CONVERTED: Mapping[tuple[str, str, str], Callable[[cst.BaseExpression, str], str | None]] = {
     ("transformers", "TrainingArguments", "warmup_ratio"): _ratio,
