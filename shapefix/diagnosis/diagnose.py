@@ -125,7 +125,7 @@ def _diagnosed(
         live = facts[number] if number < len(facts) else LiveFacts() if facts else None
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings, live)
-        explanation = explain_message(error.message)
+        explanation = explain_message(error.message, error.name)
         layer = None if found else failing_layer(explanation, own, sources.folder, live)
         run = runs.of(own) if not found or found[0].is_at_failing_line else None
         if found:
@@ -160,7 +160,7 @@ def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -
     if report is None:
         return None
     handler = printing_handler(messages.line, folder)
-    explanation = explain_message(report.message)
+    explanation = explain_message(report.message, report.name)
     if handler is not None:
         session = _checked((handler.frame,), options)
         found = causes(report, (handler.frame,), _findings(session))

@@ -20,21 +20,28 @@ _LONGEST_VALUE = 120
 class MessageExplanation:
     """The meaning of a message: a sentence, usual causes, and places to look at.
 
-    fields are the values in the message by name.
+    message is the one that was raised; fields are its values by name.
     """
 
     name: str
+    message: str
     fields: Mapping[str, str]
     what: str
     causes: tuple[str, ...]
     look: str
 
 
-def explain_message(message: str) -> MessageExplanation | None:
-    """Return the explanation of a message; None if no error page has it."""
+def explain_message(message: str, error_type: str = "") -> MessageExplanation | None:
+    """Return the explanation of a message; None if no error page has it.
+
+    A page for one type of exceptions needs that type, and has the whole message.
+    """
     message = message[:_LONGEST]
     found = [
-        (weight, page, match) for weight, pattern, page in _patterns() if (match := pattern.search(message))
+        (weight, page, match)
+        for weight, pattern, page in _patterns()
+        if page.error_type in ("", error_type)
+        and (match := (pattern.fullmatch if page.error_type else pattern.search)(message))
     ]
     if not found:
         return None
@@ -47,7 +54,7 @@ def explain_message(message: str) -> MessageExplanation | None:
         return _FIELD.sub(lambda field: _shortened(fields.get(field[1], field[0])), text)
 
     return MessageExplanation(
-        page.name, fields, filled(page.what), tuple(map(filled, page.causes)), filled(page.look)
+        page.name, message, fields, filled(page.what), tuple(map(filled, page.causes)), filled(page.look)
     )
 
 

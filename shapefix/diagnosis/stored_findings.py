@@ -107,7 +107,7 @@ def _in_findings(span: Span, session: CheckSession) -> Span:
 
 def _note(report: ErrorReport, frames: Sequence[ProjectFrame]) -> Diagnostic | None:
     """Return a known error as info at its own line."""
-    explanation = explain_message(report.message)
+    explanation = explain_message(report.message, report.name)
     if explanation is None or report.type == "":
         return None
     message = " ".join(f"{report.name}: {report.message}".split())

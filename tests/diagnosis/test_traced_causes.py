@@ -312,6 +312,54 @@ settings = SimpleNamespace(**json.loads(json.dumps(defaults)))
 embed = torch.nn.Embedding(settings.vocab_size, 4)  # cause
 embed(torch.tensor(json.loads("[3, 11]")))
 """),
+    Traced("attribute without a value", "traced-error", Confidence.LIKELY, """\
+class Stopper:
+    def __init__(self):
+        self.patience = 3  # innocent
+        self.best = None  # cause
+
+    def is_better(self, loss):
+        better = loss < self.best - 0.1
+        self.best = min(self.best, loss)  # innocent
+        return better
+
+Stopper().is_better(0.5)
+"""),
+    Traced("tuple of a layer", "traced-error", Confidence.LIKELY, """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2)
+
+    def forward(self, x):
+        x = x * 2  # innocent
+        y = self.attention(x, x, x)  # cause
+        return x + y
+
+Block()(torch.zeros(3, 2, 4))
+"""),
+    Traced("key of a caller's dictionary", "traced-error", Confidence.LIKELY, """\
+def width(number, *, settings):
+    return settings["hidden"] * number
+
+def main():
+    settings = {"width": 3}  # cause
+    other = {"depth": 3}  # innocent
+    return width(2, settings=settings)
+
+main()
+"""),
+    Traced("key of rows that a library passes", "traced-error", Confidence.LIKELY, """\
+def encode(row):
+    return row["sentence1"].split()
+
+rows = [{"premise": "a"}]  # cause
+other = [{"sentence1": "a"}]  # innocent
+rows.sort(key=encode)
+"""),
     Traced("keys of a wrapper", "traced-error", Confidence.LIKELY, """\
 import torch
 
