@@ -200,4 +200,7 @@ def _joined_lists(given: Value | None) -> Value:
     if not (isinstance(given, ListValue) and isinstance(inner, ListValue)):
         return ListValue(None)
     element = without_length(inner.contents).element
-    return ListValue(None, element, inner.length and total(inner.length, given.axes), inner.axes)
+    length = inner.length and total(inner.length, given.axes)
+    if inner.length is not None and given.length is not None and varying(inner.length, given.axes) is None:
+        length = inner.length * given.length
+    return ListValue(None, element, length, inner.axes)
