@@ -32,6 +32,7 @@ from shapefix.interpreter.literal_values import value_of
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.narrowing import narrow
+from shapefix.interpreter.option_flags import OptionFlag, by_default, muted_unless_default
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.range_lists import item_of, list_of_numbers
 from shapefix.interpreter.refinement import note_compared
@@ -195,6 +196,8 @@ def binary(ev: Evaluator, node: cst.BinaryOperation) -> Value:
 def unary(ev: Evaluator, node: cst.UnaryOperation) -> Value:
     value = ev.evaluate(node.expression)
     if isinstance(node.operator, cst.Not):
+        if isinstance(value, OptionFlag):
+            return value.inverse()
         known = truth(value)
         return Unknown() if known is None else (FALSE if known else TRUE)
     return arithmetic.negate(ev, type(node.operator), value, node)
@@ -284,7 +287,8 @@ def _contains(ev: Evaluator, container: Value, value: Value) -> bool | None:
 
 @expression(cst.IfExp)
 def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
-    known = truth(ev.evaluate(node.test))
+    tested = ev.evaluate(node.test)
+    known = truth(tested)
     if known is not None:
         return ev.evaluate(node.body if known else node.orelse)
     ev.frame.tests.append(node.test)
@@ -294,13 +298,15 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
     if loop is not None and taken is False:
         forget_first_pass(ev, loop, node.test)
     narrow(ev, node.test, True)
-    first = ev.evaluate(node.body)
+    with muted_unless_default(ev, tested, outcome=True):
+        first = ev.evaluate(node.body)
     one = ev.journal.undo()
     ev.journal.begin()
     if loop is not None and taken is True:
         forget_first_pass(ev, loop, node.test)
     narrow(ev, node.test, False)
-    second = ev.evaluate(node.orelse)
+    with muted_unless_default(ev, tested, outcome=False):
+        second = ev.evaluate(node.orelse)
     other = ev.journal.undo()
     ev.refused = refused
     ev.frame.tests.pop()
@@ -309,8 +315,7 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
         chosen = hook(ev, node, first, second)
         if chosen is not None:
             return chosen
-    joined: Value = join(first, second)
-    return joined
+    return by_default(ev, tested, join(first, second), first, second)
 
 
 @expression(cst.Lambda)

@@ -11,6 +11,7 @@ from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.dictionaries import certain_keys, is_complete
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.option_flags import assumed
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
@@ -213,6 +214,7 @@ def _collate(
         single,
         forward=signature if isinstance(model, LibraryObject) else None,
         returned=_returned(call, model, batch) if is_training else None,
+        flags=assumed(call.ev),
     )
     call.ev.emit(event)
     if signature is not None and isinstance(batch, DictValue):
