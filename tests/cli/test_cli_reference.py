@@ -192,7 +192,7 @@ def test_rules_are_explained_in_json() -> None:
     assert [each["code"] for each in several] == ["SF101", "SF102", "SF103", "SF104", "SF105"]
     every = json.loads(shapefix("rule", "--all", "--output-format", "json").out)
     assert [each["code"] for each in every] == [page.code for page in pages()]
-    assert several == every[:5]
+    assert several == [each for each in every if each["code"].startswith("SF10")]
     text = shapefix("rule", "--all").out
     assert re.findall(r"^# [\w-]+ \((SF\d+)\)$", text, re.MULTILINE) == [page.code for page in pages()]
 
