@@ -18,6 +18,7 @@ from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
 from shapefix.diagnosis.failing_runs import FailingRun, FailingRuns
 from shapefix.diagnosis.live_facts import LiveFacts
+from shapefix.diagnosis.memory_causes import memory_causes
 from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
@@ -126,6 +127,8 @@ def _diagnosed(
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings, live)
         explanation = explain_message(error.message, error.name)
+        if not found and explanation is not None and explanation.name == "out-of-memory":
+            found = memory_causes(own, findings)
         layer = None if found else failing_layer(explanation, own, sources.folder, live)
         run = runs.of(own) if not found or found[0].is_at_failing_line else None
         if found:

@@ -51,11 +51,17 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
     fields = {name: value.strip().rstrip(".") for name, value in match.groupdict().items()}
 
     def filled(text: str) -> str:
-        return _FIELD.sub(lambda field: _shortened(fields.get(field[1], field[0])), text)
+        return _FIELD.sub(lambda field: _shortened(_in_code(fields.get(field[1], field[0]))), text)
 
     return MessageExplanation(
         page.name, message, fields, filled(page.what), tuple(map(filled, page.causes)), filled(page.look)
     )
+
+
+def _in_code(value: str) -> str:
+    """Return `a` and `b` without the outer ticks for 'a' and 'b'; a field is in ticks as a whole."""
+    names = value.removesuffix("'").removeprefix("'")
+    return names.replace("', '", "`, `").replace("', and '", "` and `").replace("' and '", "` and `")
 
 
 def _shortened(value: str) -> str:

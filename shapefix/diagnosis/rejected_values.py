@@ -88,7 +88,8 @@ def _of_call(node: ast.Call, explanation: MessageExplanation, tensors: Set[str])
     called = method.attr if method is not None else ""
     is_load = explanation.name in _OF_CHECKPOINTS and called == "load_state_dict"
     is_conversion = explanation.name in _OF_ARRAYS and called in _CONVERSIONS
-    if explanation.name == "not-callable":
+    is_tokenizer = explanation.name == "no-pad-token" and any(each.arg == "padding" for each in node.keywords)
+    if explanation.name == "not-callable" or (is_tokenizer and method is None):
         yield node.func
     elif explanation.name == "second-backward" and method is not None and called == "backward":
         # Accelerate and DeepSpeed take the loss, `accelerator.backward(loss)`; a tensor takes its gradient.

@@ -25,6 +25,8 @@ _LOADS = frozenset(
     }
 )
 """Last parts of the names of functions that read data from a file."""
+_WRAPPERS = frozenset({"dict", "enumerate", "iter", "list", "next", "tqdm", "trange"})
+"""Functions with the elements of their argument."""
 _MOST_STEPS = 60
 _MOST_FILES = 200
 _MOST_WITH_BOTH = 20
@@ -285,7 +287,9 @@ class ValueSearch:
             return
         self._seen.add((number, f"self.{name}"))
         for node in ast.walk(self._class(number, tree) or ast.Module([], [])):
-            if isinstance(node, ast.Assign) and name in map(_own_attribute, node.targets):
+            if isinstance(node, ast.Call) and _fills(node, name):
+                self._step(number, f"self.{name}", node)
+            elif isinstance(node, ast.Assign) and name in map(_own_attribute, node.targets):
                 self._step(number, f"self.{name}", node)
                 function = _around(tree, node.lineno)
                 if not (isinstance(node.value, ast.Name) and node.value.id in _parameters(function)):
@@ -305,7 +309,7 @@ class ValueSearch:
         frame, parsed = self._frames[number], self._parsed(number)
         return frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
 
-    def _step(self, number: int, name: str, node: ast.stmt) -> None:
+    def _step(self, number: int, name: str, node: ast.stmt | ast.expr) -> None:
         parsed = self._parsed(number)
         if parsed is not None:
             path, row = parsed[0].place(node.lineno)
@@ -345,10 +349,22 @@ def _own_attribute(node: ast.expr) -> str:
     return node.attr if is_own and isinstance(node, ast.Attribute) else ""
 
 
+def _fills(node: ast.Call, name: str) -> bool:
+    """Whether a call adds to a dictionary of `self`."""
+    method = node.func
+    is_addition = isinstance(method, ast.Attribute) and method.attr in ("setdefault", "update")
+    return is_addition and isinstance(method, ast.Attribute) and _own_attribute(method.value) == name
+
+
 def _is_access(node: ast.expr) -> bool:
-    """Whether an expression only names a value: `batch`, `batch["ids"]`, `output.loss`."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
+    """Whether an expression only names a value: `batch`, `batch["ids"]`, `enumerate(loader)`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Call):
+            if last_name(node.func) not in _WRAPPERS or not node.args:
+                return False
+            node = node.args[0]
+        else:
+            node = node.value
     return isinstance(node, ast.Name)
 
 

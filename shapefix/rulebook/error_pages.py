@@ -20,7 +20,7 @@ class ErrorPage:
     errors are templates of the message with fields, `index {index:int} is out of bounds`; older are those of
     earlier versions of the libraries. error_type is the type of the exception, if the message alone says too
     little; "" for any. what is a sentence with the same fields. needs is what the example
-    takes: "", "gpu", "unsupported-gpu" or "broken-gpu".
+    takes: "", "gpu", "unsupported-gpu", "broken-gpu" or the name of a package.
     """
 
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import string
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ FAST = [page for page in PAGES if _is_fast(page)]
 
 
 def _is_available(need: str) -> bool:
-    """Check for the hardware of an example; a broken GPU is never there."""
+    """Check for the hardware or package of an example; a broken GPU is never there."""
+    if need and "gpu" not in need:
+        return find_spec(need) is not None
     if not torch.cuda.is_available():
         return need == ""
     architecture = "sm_{}{}".format(*torch.cuda.get_device_capability())
