@@ -11,6 +11,7 @@ from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.carried import LoopCarried
+from shapefix.interpreter.computed_items import list_of_items
 from shapefix.interpreter.containers import (
     NO_AXES,
     Contents,
@@ -24,7 +25,7 @@ from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import default_values
-from shapefix.interpreter.iteration import each, iterate, some, unrolled
+from shapefix.interpreter.iteration import UNROLLED, each, item_of_loop, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.large_literals import name_in
@@ -355,6 +356,8 @@ def yielded(ev: Evaluator, node: cst.Yield) -> Value:
 @expression(cst.ListComp, cst.SetComp, cst.GeneratorExp)
 def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Value:
     numbers = list_of_numbers(ev, node) if isinstance(node, cst.ListComp) else None
+    if numbers is None and not isinstance(node, cst.SetComp):
+        numbers = list_of_items(ev, node, UNROLLED)
     if numbers is not None:
         return numbers
     results: list[Value] = []
@@ -422,7 +425,7 @@ def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[bool], None
             ev.journal.keep(scope.names)
             return exact
         first = ev.journal.undo()
-        carried = LoopCarried(ev, loop, [first], axes_of(over[0]), since, each(ev, over[0]))
+        carried = LoopCarried(ev, loop, [first], axes_of(over[0]), since, item_of_loop(ev, over[0], loop))
 
         def later() -> list[Changes]:
             ev.journal.begin()
@@ -449,7 +452,7 @@ def _run_comprehension(
     items = unrolled(ev, iterable)
     exact = items is not None
     several = some(ev, iterable) if items is None else items
-    for position, value in enumerate(several if exact else (*several, each(ev, iterable))):
+    for position, value in enumerate(several if exact else (*several, item_of_loop(ev, iterable, loop))):
         bind(ev, loop.target, value)
         unknown = _unknown_conditions(ev, loop)
         if unknown is None:

@@ -25,7 +25,16 @@ from shapefix.interpreter.values import (
 from shapefix.library.data.rows import note_rows
 from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
-from shapefix.library.ops.value_range import counted, fitting, full_of, largest, listed, range_of, selected
+from shapefix.library.ops.value_range import (
+    any_of,
+    counted,
+    fitting,
+    full_of,
+    largest,
+    listed,
+    range_of,
+    selected,
+)
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result, device_asked, is_number
@@ -316,14 +325,15 @@ def copied(call: Call) -> Value:
 @method(ARRAY, "__setitem__")
 def written(call: Call) -> Value:
     """Forget the numbers of an array after a write of others."""
-    held, number = as_array(call.receiver), range_of(call.value(1))
+    held, value = as_array(call.receiver), call.value(1)
     if held is None:
         return NONE
-    known = range_of(held)
-    is_larger = known is not None and number is not None and at_least(number.most - known.most, 1)
-    if number is not None and is_larger:
+    known, number = range_of(held), range_of(value) or listed(TensorValue(), value).extremes
+    is_larger = known is not None and number is not None and at_least(number.most - known.most, 0)
+    if known is not None and number is not None and is_larger:
         # Perhaps no other number is left.
-        added = ValueRange(number.least, number.most, drawn=True)
+        both = any_of(known, number)
+        added = ValueRange(number.least, number.most, True, None if both is None else both.values)
         call.ev.journal.write(held, "extremes", fitting(added, held.dtype))
     else:
         held.storage.overwritten = True

@@ -71,6 +71,17 @@ RANGES = """
 4 4 [torch.tensor([1, 3, 2]).max().item() + 1]
 5 5 [int(np.array([1, 5, 2]).max())]
 3 3 [len(" ".join(["a b", "c"]).split())]
+1 13 [int(line.split()[1]) for line in [f"a {i % 13 + 1}" for i in range(78)]]
+1 13 [int(x.strip().split(" ")[1]) for x in [f"{'ab' * (i % 4 + 1)} {i % 13 + 1}" for i in range(78)]]
+0 2 [["b", "a", "c"].index(d["k"]) for d in [{"k": ["a", "b", "c"][i % 3]} for i in range(40)]]
+0 9 [{"cat": 0, "dog": 5, "owl": 9}[d[1]] for d in [(i, ["cat", "dog", "owl"][i % 3]) for i in range(40)]]
+0 7 [{"cat": 0, "dog": 5}.get(d[1], 7) for d in [(i, ["cat", "dog", "owl"][i % 3]) for i in range(40)]]
+0 3 [b for a, b in [(f"text {i}", i % 4) for i in range(40)]]
+1 3 [row["y"] + 1 for row in [{"x": i * 0.5, "y": -(i % 2) + i % 4 if i > 3 else 0} for i in range(40)]]
+0 5 [{"b": 0, "a": 5}[name.upper().lower()] for name in [chr(97 + i % 2) for i in range(20)]]
+3 83 np.random.choice([3, 17, 42, 83], size=500)
+3 83 np.random.default_rng(0).choice([3, 17, 42, 83], size=500)
+1 5 pd.read_csv(io.StringIO("x,y\\n" + "\\n".join(f"{i},{i % 5 + 1}" for i in range(60))))["y"].values
 """.strip().splitlines()
 """The smallest and the largest number, and the code that computes them."""
 WITHOUT = """
@@ -84,6 +95,9 @@ torch.arange(500)[:10]
 [i % 2 * 3 for i in range(300)]
 [x % 5 for x in [0, 5, 10]]
 torch.where(torch.randint(0, 256, (500,)) > 3, 0, torch.randint(0, 4, (500,)))
+[b for a, b in [(i, i % 2 * 3) for i in range(40)] if b < 2]
+[{"a": 0, "b": 9}.get(name[0], 1) for name in [f"a{i}" for i in range(20)]]
+[len(f"{i:05d}") for i in range(20)]
 pd.DataFrame({"y": [1, 2, 30]})[pd.DataFrame({"y": [1, 2, 30]})["y"] < 5]["y"].values
 """.strip().splitlines()
 """Code without a known range, or with a smaller one than the numbers it starts from."""
@@ -160,6 +174,9 @@ ids = torch.from_numpy(np.random.randint(1, 6, size=50)); rows = len(ids.unique(
 ids = np.random.randint(1, 6, size=50); rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
 ids = np.random.randint(3, 6, size=50); rows = int(ids.max()) + 1; ids = torch.from_numpy(ids)
 ids = np.random.randint(3, 6, size=50); rows = int(ids.max()); ids = torch.from_numpy(ids)
+ids = np.random.choice([3, 7, 9], 60); rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
+ids = np.random.choice([3, 7], 60); ids[:2] = [3, 9]; rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
+ids = np.random.choice([0, 1, 2], 60); rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
 frame = pd.DataFrame({"u": [1, 2, 3]}); rows = frame["u"].nunique(); ids = torch.tensor(frame["u"].values)
 frame = pd.DataFrame({"u": [1, 2, 3]}); rows = frame["u"].max() + 1; ids = torch.tensor(frame["u"].values)
 frame = pd.DataFrame({"u": [1, 2, 3]}); rows = len(set(frame["u"])); ids = torch.tensor(frame["u"].tolist())
@@ -234,3 +251,36 @@ nn.Embedding(255, 2)(torch.as_tensor({made}).long())
     assert raises or not check(code, {"SF505"})
     if "convert" not in made and "resize" not in made:
         assert bool(check(code, {"SF505"})) == raises
+
+
+FILTERED = """
+for label in labels:\\n    if label < 3:\\n        kept.append(label)
+for label in labels:\\n    if label > 2:\\n        continue\\n    kept.append(label)
+for label in labels:\\n    kept.append(label % 3)
+for label in labels:\\n    kept.append(label if label < 3 else 0)
+for i in labels:\\n    try:\\n        kept.append([0, 1, 2][i])\\n    except IndexError:\\n        pass
+kept = [label for label in labels if label < 3]
+kept = [label if label < 3 else 1 for label in labels]
+kept = [each for label in labels for each in (label,) if each < 3]
+kept = list(filter(lambda label: label < 3, labels))
+kept = [next(iter(labels))]
+add = lambda label: kept.append(label) if label < 3 else None\\nfor label in labels:\\n    add(label)
+def add(label):\\n    if label < 3:\\n        kept.append(label)\\nfor label in labels:\\n    add(label)
+def add(i):\\n    if i > 2:\\n        return\\n    kept.append(i)\\nfor label in labels:\\n    add(label)
+kept = [label for _, label in sorted(zip(labels, labels))[:5]]
+kept = labels[:3]
+kept = [min(label, 2) for label in labels]
+kept = [label for label in set(labels) - {3, 4, 5}]
+kept = [{"0": 0, "1": 1, "2": 2, "3": 0, "4": 1, "5": 2}[str(label)] for label in labels]
+kept = [int(name) for name in map(str, labels) if name in ("1", "2")]
+""".strip().splitlines()
+"""Code that leaves out the larger labels of a list from 0 to 5."""
+
+
+@pytest.mark.parametrize("lines", FILTERED)
+def test_numbers_left_out_in_a_loop_are_not_reported(lines: str, check: Check) -> None:
+    written = lines.replace("\\n", "\n")
+    code = f"labels = [i % 6 for i in range(60)]\nkept = []\n{written}\n"
+    code = f"{HEAD}{code}nn.Embedding(3, 2)(torch.tensor(kept))\n"
+    exec(code, {})
+    assert not check(code, {"SF505"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from shapefix.interpreter.calls import Call
@@ -135,6 +135,8 @@ def different(code: str, source: TensorValue | None) -> Size:
     known = None if source is None or source.storage.overwritten else source.extremes
     least, most = (None, None) if known is None else (known.least.value, known.most.value)
     count = None if least is None or most is None else most - least + 1
+    if known is not None and known.values is not None:
+        count = len(known.values)
     return Size.from_symbol(DistinctCount(code, count))
 
 
@@ -171,7 +173,8 @@ def any_of(one: TensorValue | ValueRange | None, other: TensorValue | ValueRange
     if left is None or right is None or left == right:
         return left if left == right else None
     ends = _ends(left, right)
-    return None if ends is None else ValueRange(Size.of(min(ends)), Size.of(max(ends)), drawn=True)
+    values = None if left.values is None or right.values is None else left.values | right.values
+    return None if ends is None else ValueRange(Size.of(min(ends)), Size.of(max(ends)), True, values)
 
 
 def chosen(source: TensorValue, made: TensorValue) -> TensorValue:
@@ -207,8 +210,18 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
             max(each.most.value or 0 for each in known),
         )
         is_drawn = any(each.drawn for each in known)
-        made.extremes = ValueRange(Size.of(least), Size.of(most), is_drawn)
+        made.extremes = ValueRange(Size.of(least), Size.of(most), is_drawn, _values(known))
     return made
+
+
+def _values(known: Sequence[ValueRange]) -> frozenset[int] | None:
+    """All numbers in several ranges; None unless they are known one by one."""
+    found = set[int]()
+    for each in known:
+        if each.values is None and each.least != each.most:
+            return None
+        found |= each.values or {each.least.value or 0}
+    return frozenset(found)
 
 
 def _whole(data: Value | None) -> int | None:
@@ -284,8 +297,7 @@ def combined(name: str, one: Value | None, other: Value | None, dtype: str | Non
         found = sorted(operate(a, b) for a in (low, high) for b in (first, last))
     else:
         return None
-    made = ValueRange(Size.of(found[0]), Size.of(found[-1]), drawn=left.drawn or right.drawn)
-    return fitting(made, dtype)
+    return fitting(ValueRange(Size.of(found[0]), Size.of(found[-1]), left.drawn or right.drawn), dtype)
 
 
 def either(one: Value | None, other: Value | None) -> ValueRange | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from shapefix.interpreter.any_items import any_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.texts import LONGEST_NAME, spelled_out
+from shapefix.interpreter.texts import LONGEST_NAME, OneOfTexts, spelled_out
 from shapefix.interpreter.values import NONE, NUMBER, TEXT, Constant, Unknown, Value
-from shapefix.library.registry import function
+from shapefix.library.registry import Handler, function
 
 LONGEST_TEXT = 10_000
 """Texts up to this length are joined."""
@@ -56,7 +57,18 @@ def changed(call: Call) -> Value:
     name = call.name.rpartition(".")[2]
     if name == "join":
         return _joined(call) or TEXT
-    return (_computed(call, name) if name in _COMPUTED else None) or TEXT
+    return (_computed(call, name) if name in _COMPUTED else None) or _pointwise(call, changed) or TEXT
+
+
+def _pointwise(call: Call, handler: Handler) -> Value | None:
+    """Result of a method for any one of several texts; None for other texts."""
+    if not isinstance(call.receiver, OneOfTexts):
+        return None
+    results = [
+        handler(Call(call.ev, call.name, call.place, call.arguments, Constant(text)))
+        for text in call.receiver.values
+    ]
+    return any_of(results)
 
 
 def _joined(call: Call) -> Constant | None:
@@ -139,7 +151,7 @@ def parts(call: Call) -> Value:
                 return ListValue(tuple(map(Constant, whole.value.split(separator.value))))
             except (TypeError, ValueError):
                 pass
-    return ListValue(None, TEXT)
+    return _pointwise(call, parts) or ListValue(None, TEXT)
 
 
 @function(*(f"builtins.str.{name}" for name in ("find", "index", "count", "rfind", "rindex")))
