@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ def main() -> None:
         code = _failed(error, verbose=False)
     if code == FAILED:
         _discard_output()
+    # Python collects garbage once more at its end: the memory of this process is freed in any case.
+    gc.freeze()
     sys.exit(code)
 
 

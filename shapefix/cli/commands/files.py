@@ -24,6 +24,13 @@ class _FilesCommand(click.Command):
         ("fix", "--version"): "use `shapefix --version`",
     }
 
+    def invoke(self, ctx: click.Context) -> Any:
+        from shapefix.engine.gc_control import gc_paused
+
+        # Importing the analysis alone would start 150 collections, and none of them frees anything.
+        with gc_paused():
+            return super().invoke(ctx)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # As with ruff, an optional value follows `=` only: in `--add-noqa src`, src is a path.
         args = [self.WITHOUT_VALUE.get(word, word) for word in args]
