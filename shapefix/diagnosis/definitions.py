@@ -20,14 +20,15 @@ from shapefix.sources.text import Unreadable
 _MOST = 5
 _OF_TYPES = frozenset(
     {"missing-attribute", "not-subscriptable", "not-callable", "operand-types", "none-operand"}
-    | {"none-comparison", "none-iterated", "length-of-none", "missing-key"}
+    | {"none-comparison", "none-iterated", "length-of-none", "missing-key", "list-index"}
 )
 """The error pages about the type or keys of one value: its assignment decides."""
 _OF_NONE = frozenset({"none-operand", "none-comparison", "none-iterated", "length-of-none"})
 _NONE = "NoneType"
 _CALL = re.compile(r"=\s*(?:\w+\.)*(\w+)\(")
+_OF_KEYS = frozenset({"missing-key", "list-index"})
 _MOST_KEYED = 3
-"""The most dictionaries of a failing line that may lack the key."""
+"""The most dictionaries or lists of a failing line that may lack the key."""
 _SETS_NONE = re.compile(r"=\s*None\b")
 _MOST_FILES = 200
 
@@ -55,7 +56,7 @@ def definitions(
     if len(subjects) > 1 and run is not None and is_of_none:
         empty = {each.place.code for each in run.values if _is_none(each.value)}
         subjects = {name: node for name, node in subjects.items() if name in empty}
-    if not subjects or len(subjects) > (_MOST_KEYED if explanation.name == "missing-key" else 1):
+    if not subjects or len(subjects) > (_MOST_KEYED if explanation.name in _OF_KEYS else 1):
         return ()
     for subject in subjects.values():
         search.follow(last, subject)

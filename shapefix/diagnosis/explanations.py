@@ -20,7 +20,8 @@ _LONGEST_VALUE = 120
 class MessageExplanation:
     """The meaning of a message: a sentence, usual causes, and places to look at.
 
-    message is the one that was raised; fields are its values by name.
+    message is the one that was raised; fields are its values by name. is_general is true for an error of any
+    Python program.
     """
 
     name: str
@@ -29,6 +30,7 @@ class MessageExplanation:
     what: str
     causes: tuple[str, ...]
     look: str
+    is_general: bool = False
 
 
 def explain_message(message: str, error_type: str = "") -> MessageExplanation | None:
@@ -54,7 +56,13 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
         return _FIELD.sub(lambda field: _shortened(_in_code(fields.get(field[1], field[0]))), text)
 
     return MessageExplanation(
-        page.name, message, fields, filled(page.what), tuple(map(filled, page.causes)), filled(page.look)
+        page.name,
+        message,
+        fields,
+        filled(page.what),
+        tuple(map(filled, page.causes)),
+        filled(page.look),
+        page.is_general,
     )
 
 

@@ -299,6 +299,55 @@ def _assigned_arguments(failure: _Failure) -> Iterator[Evidence]:
         yield Evidence(Span(step.path, step.row, 1, step.row, 10_000), text, Role.CAUSE, text)
 
 
+def _conditional_assignments(failure: _Failure) -> Iterator[Evidence]:
+    """Yield the assignments of an unset variable in the function of the failing line."""
+    name, row = failure.fields["name"], failure.frames[-1].span.row
+    parsed = _parsed(failure.frames[-1].span.path)
+    for function in ast.walk(parsed.tree) if parsed is not None else ():
+        if parsed is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        shown = row + parsed.whole.rows_before
+        if not function.lineno <= shown <= (function.end_lineno or 0):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.For, ast.Delete, ast.With)):
+                stored = {
+                    each.id
+                    for each in _own_expressions(node)
+                    if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+                }
+                if name in stored and node.lineno != shown:
+                    yield parsed.place(node, f"`{name}` is set only if this line runs")
+
+
+def _own_expressions(node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the expressions of a statement, without those of its body."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt):
+            yield from ast.walk(child)
+
+
+def _similar_names(failure: _Failure) -> Iterator[Evidence]:
+    """Yield the assignments, functions and imports with a name similar to an unknown one."""
+    name = failure.fields["name"]
+    parsed = _parsed(failure.frames[-1].span.path)
+    if parsed is None:
+        return
+    found: dict[str, ast.stmt] = {}
+    for node in ast.walk(parsed.tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.setdefault(node.name, node)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, node)
+    if name in found:
+        yield parsed.place(found[name], f"`{name}` is set here, later or in another function")
+        return
+    for similar in get_close_matches(name, list(found), 1, 0.8):
+        yield parsed.place(found[similar], f"a similar name: `{similar}`")
+
+
 def _optimizers(failure: _Failure) -> Iterator[Evidence]:
     """Yield the results of `configure_optimizers`."""
     for parsed in failure.files("def configure_optimizers"):
@@ -399,6 +448,8 @@ _SEARCHES: dict[str, Callable[[_Failure], Iterator[Evidence]]] = {
     "conv-channels": _image_modes,
     "stacked-sizes": _image_modes,
     "result-tuple-written": _tuple_results,
+    "unset-variable": _conditional_assignments,
+    "unknown-name": _similar_names,
     "sklearn-lengths": _assigned_arguments,
     "sklearn-score-types": _assigned_arguments,
     "early-stopping-metric": _metric,

@@ -47,6 +47,9 @@ def _of_node(node: ast.AST, explanation: MessageExplanation, tensors: Set[str]) 
         case "not-subscriptable":
             if isinstance(node, ast.Subscript):
                 yield node.value
+        case "list-index":
+            if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
+                yield node.value
         case "missing-key":
             if isinstance(node, ast.Subscript) and _may_be(node.slice, explanation.fields["key"]):
                 yield node.value

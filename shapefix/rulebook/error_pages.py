@@ -19,7 +19,8 @@ class ErrorPage:
 
     errors are templates of the message with fields, `index {index:int} is out of bounds`; older are those of
     earlier versions of the libraries. error_type is the type of the exception, if the message alone says too
-    little; "" for any. what is a sentence with the same fields. needs is what the example
+    little; "" for any. is_general is true for errors of any Python program: `check` leaves them to their
+    notebooks. what is a sentence with the same fields. needs is what the example
     takes: "", "gpu", "unsupported-gpu", "broken-gpu" or the name of a package.
     """
 
@@ -27,6 +28,7 @@ class ErrorPage:
     errors: tuple[str, ...]
     older: tuple[str, ...]
     error_type: str
+    is_general: bool
     what: str
     causes: tuple[str, ...]
     look: str
@@ -68,6 +70,7 @@ def _page(path: Path) -> ErrorPage:
         tuple(head["errors"]),
         tuple(head.get("older", ())),
         "".join(head.get("type", ())),
+        head.get("general") == ["true"],
         _joined(intro.partition("\n\n")[2]),
         tuple(_joined(cause) for cause in re.split(r"^- ", causes, flags=re.MULTILINE)[1:]),
         _joined(look),

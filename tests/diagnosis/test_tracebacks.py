@@ -126,10 +126,10 @@ def test_interleaved_ranks_are_told_apart(errors: list[Exception], random: objec
 @pytest.mark.parametrize(
     "message",
     [
-        "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7073."
+        "[/pytorch/third_party/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7073."
         " This is typically caused by a remote worker crashing.",
-        "NCCL communicator was aborted on rank 0. ncclRemoteError: A call failed possibly due to a network error"
-        " or a remote process exiting prematurely.",
+        "NCCL communicator was aborted on rank 0. ncclRemoteError: A call failed possibly due to a network"
+        " error or a remote process exiting prematurely.",
     ],
 )
 def test_the_end_of_a_peer_is_no_error_of_its_own(message: str) -> None:

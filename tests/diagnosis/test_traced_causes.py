@@ -495,6 +495,39 @@ try:
 finally:
     dist.destroy_process_group()
 """),
+    Traced("variable of a loop", "traced-error", Confidence.LIKELY, """\
+import json
+
+def train(batches):
+    total = 0  # innocent
+    for batch in batches:
+        loss = batch * 2  # cause
+        if loss > 9:
+            loss = 9  # cause
+        total += loss
+    return total / loss
+
+train(json.loads("[]"))
+"""),
+    Traced("misspelled name", "traced-error", Confidence.ONLY, """\
+def loss_function(x):  # cause
+    return abs(x)
+
+def other_function(x):  # innocent
+    return loss_funtion(x)
+
+other_function(1)
+"""),
+    Traced("short list", "traced-error", Confidence.LIKELY, """\
+import json
+
+def second(text):
+    parts = text.split(json.loads('";"'))  # cause
+    others = [1]  # innocent
+    return parts[1]
+
+second("a,b")
+"""),
     Traced("keys of a wrapper", "traced-error", Confidence.LIKELY, """\
 import torch
 
