@@ -137,7 +137,9 @@ def _offer(session: CheckSession, settings: Settings, finding: Diagnostic) -> Fi
         return FixOffer.NONE
     if not session.is_given(path):
         return FixOffer.OUTSIDE
-    return FixOffer.APPLIED if settings.fixes(path, fix) else FixOffer.NEEDS_OPTION
+    if not settings.is_fixable(path, finding.code):
+        return FixOffer.NONE
+    return FixOffer.APPLIED if settings.fixes(path, fix, finding.code) else FixOffer.NEEDS_OPTION
 
 
 def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:

@@ -115,6 +115,9 @@ def shared_options(command: Command) -> Command:
         _ignores_option("--extend-per-file-ignores", "The same, on top of those of the configuration."),
         _list_option("--exclude", "PATTERNS", "Skip these files and folders, instead of the default ones."),
         _list_option("--extend-exclude", "PATTERNS", "Skip these files and folders, too."),
+        _list_option("--fixable", "RULES", "Apply the fixes of these rules only."),
+        _list_option("--unfixable", "RULES", "Show the fixes of these rules, but do not apply them."),
+        click.option("--ignore-noqa", is_flag=True, help="Report what comments suppress, too."),
         click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Include unsafe fixes."),
         click.option(
             "--preview/--no-preview", default=None, help="Include findings that rest on an assumption."
@@ -160,7 +163,7 @@ def shared_options(command: Command) -> Command:
             metavar="N",
             help="Number of processes. [default: number of CPUs]",
         ),
-        click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
+        click.option("--exit-zero", "-e", is_flag=True, help="Exit with 0 even if there are findings."),
         click.option(
             "--verbose",
             "-v",

@@ -160,6 +160,8 @@ class FindingsByFile:
             return []
         reported = self._settings.reported(path)
         found = [finding for finding in findings if finding.code in reported or finding.is_answer]
+        if self._settings.options.ignore_noqa:
+            return sorted(found, key=_place)
         about_comments = self._suppression_rules(path, reported)
         if not found and about_comments.is_empty:
             return []

@@ -328,7 +328,7 @@ class CheckSession:
             for finding in self._findings.kept()
             if finding.span.path not in self._names
             and finding.fix is not None
-            and self._settings.fixes(finding.span.path, finding.fix)
+            and self._settings.fixes(finding.span.path, finding.fix, finding.code)
         }
         return tuple(sorted(elsewhere))
 

@@ -44,6 +44,9 @@ class CheckOptions:
     extend_exclude: tuple[str, ...] = ()
     per_file_ignores: IgnoresByPattern | None = None
     extend_per_file_ignores: IgnoresByPattern = ()
+    fixable: tuple[str, ...] | None = None
+    unfixable: tuple[str, ...] = ()
+    ignore_noqa: bool = False
     config: str | None = None
     inline_config: tuple[str, ...] = ()
     isolated: bool = False
@@ -67,6 +70,7 @@ class Settings:
             [(page.code, page.name, page.severity) for page in pages()] if table is None else table
         )
         self._rules: dict[str | None, frozenset[str]] = {}
+        self._fixable: dict[str | None, frozenset[str]] = {}
         self._requirements = Requirements()
         self._invalid: dict[str, ConfigurationError | None] = {}
         self._refused: dict[str, Failure] = {}
@@ -99,6 +103,8 @@ class Settings:
             force_exclude=given.force_exclude,
             per_file_ignores=given.per_file_ignores,
             extend_per_file_ignores=given.extend_per_file_ignores,
+            fixable=given.fixable,
+            unfixable=given.unfixable,
             unsafe_fixes=given.unsafe_fixes,
             preview=given.preview,
             show_fixes=given.show_fixes,
@@ -136,6 +142,7 @@ class Settings:
             try:
                 configuration = self.configuration(path)
                 self.rules_of(configuration)
+                self._fixable_codes(configuration)
                 for ignores in configuration.file_ignores:
                     self._covered(configuration, ignores)
             except ConfigurationError as error:
@@ -209,11 +216,24 @@ class Settings:
             found["transformers"] = chosen
         return tuple(sorted(found.items()))
 
-    def fixes(self, path: str, fix: Fix) -> bool:
-        """Check whether a fix may be applied in the file at path."""
-        if fix.applicability is Applicability.UNSAFE:
-            return self.unsafe_fixes(path)
-        return fix.applicability is Applicability.SAFE
+    def fixes(self, path: str, fix: Fix, code: str) -> bool:
+        """Check whether a fix of a rule may be applied in the file at path."""
+        if fix.applicability is Applicability.DISPLAY or not self.is_fixable(path, code):
+            return False
+        return fix.applicability is Applicability.SAFE or self.unsafe_fixes(path)
+
+    def is_fixable(self, path: str, code: str) -> bool:
+        """Check whether fixable and unfixable permit the fixes of a rule."""
+        configuration = self.configuration(path)
+        return not configuration.limits_fixes or code in self._fixable_codes(configuration)
+
+    def _fixable_codes(self, configuration: Configuration) -> frozenset[str]:
+        known = self._fixable.get(configuration.path)
+        if known is None:
+            with configuration.blamed():
+                layers = Selection.of_fixes(configuration)
+                known = self._fixable[configuration.path] = selected(self.table, *layers)
+        return known
 
     def unsafe_fixes(self, path: str) -> bool:
         """Check whether unsafe fixes are enabled for a file."""

@@ -60,6 +60,8 @@ class ConfigurationLayer:
     force_exclude: bool | None = None
     per_file_ignores: IgnoresByPattern | None = None
     extend_per_file_ignores: IgnoresByPattern = ()
+    fixable: tuple[str, ...] | None = None
+    unfixable: tuple[str, ...] = ()
     unsafe_fixes: bool | None = None
     preview: bool | None = None
     show_fixes: bool | None = None
@@ -123,6 +125,11 @@ class Configuration:
     def force_exclude(self) -> bool:
         """Whether excludes apply to files passed explicitly."""
         return bool(self._setting("force_exclude"))
+
+    @property
+    def limits_fixes(self) -> bool:
+        """Whether fixable or unfixable is set."""
+        return any(each.fixable is not None or each.unfixable for each in self.layers)
 
     @property
     def unsafe_fixes(self) -> bool:

@@ -197,6 +197,14 @@ KEYS = (
         "Like per-file-ignores, on top of those of the extended file.",
         'extend-per-file-ignores = { "demo.py" = ["SF105"] }',
     ),
+    ConfigurationKey("fixable", RULES, ["ALL"], "Apply the fixes of these rules only.", 'fixable = ["SF1"]'),
+    ConfigurationKey(
+        "unfixable",
+        RULES,
+        [],
+        "Show the fixes of these rules, but do not apply them.",
+        'unfixable = ["SF701"]',
+    ),
     ConfigurationKey("unsafe-fixes", BOOLEAN, False, "Include unsafe fixes.", "unsafe-fixes = true"),
     ConfigurationKey(
         "preview", BOOLEAN, False, "Report findings that rest on an assumption.", "preview = true"

@@ -114,6 +114,8 @@ def test_a_comment_does_what_that_of_ruff_does(project: Project, row: list[str])
         else:
             codes.append(shapefix("check", "--no-cache", path).code)
     assert codes == [what == "nothing"] * 2
+    theirs_code = ruff("check", "--no-cache", "--select", "F", "--ignore-noqa", "ruff_code.py").returncode
+    assert shapefix("check", "--no-cache", "--ignore-noqa", "shapefix_code.py").code == theirs_code == 1
 
 
 def test_the_keys_of_ruff_exist() -> None:

@@ -114,6 +114,8 @@ def test_what_ruff_reports_is_what_shapefix_reports(project: Project, case: str)
         (["--config", "output-format = 'xml'"], "--config: output-format: unknown format 'xml'"),
         (["--config", "a.toml", "--config", "b.toml"], "--config accepts only one file"),
         (["--per-file-ignores", "tests/*"], "'tests/*' is not PATTERN:RULE, for example tests/*:SF105"),
+        (["--fixable", "SF999"], "--fixable: unknown rule 'SF999'"),
+        (["--config", "unfixable = ['SF999']"], "--config: unfixable: unknown rule 'SF999'"),
         (["--per-file-ignores", "a.py:SF999"], "--per-file-ignores: unknown rule 'SF999'"),
         (["--exclude", "{" * 30 + "}"], "--exclude: the braces of "),
         (
@@ -250,3 +252,14 @@ def test_show_fixes_lists_repairs_of_a_quiet_run(project: Project) -> None:
         Path("shapefix.toml").write_text(keys)
         ran = shapefix("check", "--fix", *options)
         assert (ran.code, "train.py: repaired 1 x SF101" in ran.out) == (0, listed), options
+
+
+def test_unfixable_findings_offer_no_fix(project: Project) -> None:
+    folder = project(train=VIEW, src__other=VIEW)
+    (folder / "src" / "shapefix.toml").write_text("unfixable = ['SF1']\n")
+    ran = shapefix("check", "--output-format", "concise")
+    assert "src/other.py:5:8: SF101 `shift" in ran.out
+    assert "train.py:5:8: SF101 [*] `shift" in ran.out
+    assert shapefix("fix").out.count("--- ") == 1
+    assert shapefix("fix", "--unfixable", "SF101").out.count("--- ") == 0
+    assert shapefix("fix", "--fixable", "SF101", "--unfixable", "SF1").out.count("--- ") == 2

@@ -51,7 +51,9 @@ class _FilesCommand(click.Command):
     metavar="FILE",
     help="Annotate findings with a probe run, from `shapefix probe --output-format json`.",
 )
-@click.option("--fix", is_flag=True, help="Write safe fixes to the files, like `shapefix fix --apply`.")
+@click.option(
+    "--fix/--no-fix", default=False, help="Write safe fixes to the files, like `shapefix fix --apply`."
+)
 @click.option(
     "--diff", is_flag=True, help="Show the fixes as a diff, and nothing else. Exit with 0 if there are none."
 )
