@@ -22,11 +22,12 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class CalledDefinition:
-    """A function of the project: its qualified name, the place of its header, and its signature."""
+    """A function of the project: its qualified name, the place of its header, signature and parameters."""
 
     name: str
     span: Span
     signature: str
+    parameters: tuple[str, ...]
 
 
 def called_definition(
@@ -56,7 +57,9 @@ def _definitions(path: str, name: str, explanation: MessageExplanation) -> Itera
         # Before Python 3.10 messages have the last part of the name only.
         if qualified in (name, f"{name}") or ("." not in name and qualified.rpartition(".")[2] == name):
             if _refuses(node, explanation):
-                yield CalledDefinition(qualified, _header(whole, node), ast.unparse(node.args))
+                yield CalledDefinition(
+                    qualified, _header(whole, node), ast.unparse(node.args), _parameters(node)
+                )
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:
@@ -86,6 +89,11 @@ def _refuses(node: _Function, explanation: MessageExplanation) -> bool:
             part.strip(" '") in named for part in name.replace(" and ", ",").split(",") if part.strip(" '")
         )
     return arguments.vararg is None and explanation.fields["want"].split()[-1] == str(len(ordered))
+
+
+def _parameters(node: _Function) -> tuple[str, ...]:
+    arguments = node.args
+    return tuple(each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
 def _header(whole: WholeText, node: _Function) -> Span:

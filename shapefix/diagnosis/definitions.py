@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_runs import FailingRun
 from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.rejected_values import rejected_values
 from shapefix.diagnosis.size_origins import SizeOrigin, ValueSearch
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.engine.parse_limits import LARGEST
@@ -17,11 +18,18 @@ from shapefix.interpreter.values import Constant
 from shapefix.sources.text import Unreadable
 
 _MOST = 5
-_OF_CHECKPOINTS = frozenset({"checkpoint-keys", "checkpoint-sizes", "parameter-copy"})
-_OF_ARRAYS = frozenset({"object-array", "array-of-text", "negative-stride", "not-an-array", "unknown-dtype"})
-_CONVERSIONS = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"})
+_OF_TYPES = frozenset(
+    {"missing-attribute", "not-subscriptable", "not-callable", "operand-types", "none-operand"}
+    | {"none-comparison", "none-iterated", "length-of-none", "missing-key", "list-index"}
+)
+"""The error pages about the type or keys of one value: its assignment decides."""
+_OF_NONE = frozenset({"none-operand", "none-comparison", "none-iterated", "length-of-none"})
 _NONE = "NoneType"
 _CALL = re.compile(r"=\s*(?:\w+\.)*(\w+)\(")
+_OF_KEYS = frozenset({"missing-key", "list-index"})
+_MOST_KEYED = 3
+"""The most dictionaries or lists of a failing line that may lack the key."""
+_SETS_NONE = re.compile(r"=\s*None\b")
 _MOST_FILES = 200
 
 
@@ -33,21 +41,22 @@ def definitions(
     They are those of the function or file of the failing line, and of its callers for a parameter. If several
     variables may be `None`, it is the one that is so in the run of the line.
     """
-    search = ValueSearch(frames)
+    search = ValueSearch(frames, is_deep=explanation.name not in _OF_TYPES)
+    is_of_none = explanation.name in _OF_NONE or explanation.fields.get("type") == _NONE
     last = len(frames) - 1
     tensors = (
         {each.place.code for each in run.values if each.tensor is not None} if run is not None else set()
     )
     subjects = {
-        name.id: name
+        name: node
         for statement in search.expressions(last)
-        for node in _subjects(statement, explanation, tensors)
-        if (name := _base(node)) is not None
+        for node in rejected_values(statement, explanation, tensors)
+        if (name := _subject(node))
     }
-    if len(subjects) > 1 and run is not None and explanation.fields.get("type") == _NONE:
+    if len(subjects) > 1 and run is not None and is_of_none:
         empty = {each.place.code for each in run.values if _is_none(each.value)}
         subjects = {name: node for name, node in subjects.items() if name in empty}
-    if len(subjects) != 1:
+    if not subjects or len(subjects) > (_MOST_KEYED if explanation.name in _OF_KEYS else 1):
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
@@ -55,7 +64,8 @@ def definitions(
     if explanation.name == "second-backward":
         # What is computed from its own earlier value keeps the graph of the step before.
         steps.sort(key=lambda step: -step.row if _is_carried(step) else 0)
-    if explanation.fields.get("type") == _NONE or explanation.name in ("length-of-none", "none-iterated"):
+    if is_of_none:
+        steps = [step for step in steps if _SETS_NONE.search(step.code)] or steps
         steps += [each for step in steps[:1] for each in _called(step, frames, folder)]
     return tuple(steps[:_MOST])
 
@@ -107,39 +117,14 @@ def _is_none(value: object) -> bool:
     return isinstance(value, Constant) and value.value is None
 
 
-def _base(node: ast.expr) -> ast.Name | None:
-    """Return the variable of `table`, `table.values` and `table["price"]`."""
+def _subject(node: ast.expr) -> str:
+    """Return `table` for `table.values` and `table["price"]`, and `self.best` for `self.best[0]`."""
+    names: list[str] = []
     while isinstance(node, (ast.Attribute, ast.Subscript)):
+        names.append(node.attr if isinstance(node, ast.Attribute) else "")
         node = node.value
-    return node if isinstance(node, ast.Name) else None
-
-
-def _subjects(statement: ast.AST, explanation: MessageExplanation, tensors: Set[str]) -> Iterator[ast.expr]:
-    """Yield the possible origins of the error of a page, as expressions; tensors are codes of the line."""
-    for node in ast.walk(statement):
-        if explanation.name == "missing-attribute":
-            if isinstance(node, ast.Attribute) and node.attr == explanation.fields["name"]:
-                yield node.value
-        elif explanation.name == "not-subscriptable":
-            if isinstance(node, ast.Subscript):
-                yield node.value
-        elif explanation.name == "length-of-none":
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
-                yield from node.args
-        elif isinstance(node, ast.Call):
-            yield from _of_call(node, explanation, tensors)
-
-
-def _of_call(node: ast.Call, explanation: MessageExplanation, tensors: Set[str]) -> Iterator[ast.expr]:
-    method = node.func if isinstance(node.func, ast.Attribute) else None
-    called = method.attr if method is not None else ""
-    is_load = explanation.name in _OF_CHECKPOINTS and called == "load_state_dict"
-    is_conversion = explanation.name in _OF_ARRAYS and called in _CONVERSIONS
-    if explanation.name == "not-callable":
-        yield node.func
-    elif explanation.name == "second-backward" and method is not None and called == "backward":
-        # Accelerate and DeepSpeed take the loss, `accelerator.backward(loss)`; a tensor takes its gradient.
-        is_argument = node.args and ast.unparse(node.args[0]) in tensors
-        yield node.args[0] if is_argument and ast.unparse(method.value) not in tensors else method.value
-    elif is_load or is_conversion:
-        yield from node.args[:1]
+    if not isinstance(node, ast.Name):
+        return ""
+    if node.id != "self":
+        return node.id
+    return f"self.{names[-1]}" if names else ""

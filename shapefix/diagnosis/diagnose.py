@@ -18,6 +18,7 @@ from shapefix.diagnosis.explanations import MessageExplanation, explain_message
 from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
 from shapefix.diagnosis.failing_runs import FailingRun, FailingRuns
 from shapefix.diagnosis.live_facts import LiveFacts
+from shapefix.diagnosis.memory_causes import memory_causes
 from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
@@ -125,7 +126,9 @@ def _diagnosed(
         live = facts[number] if number < len(facts) else LiveFacts() if facts else None
         own = frames[id(error)] or frames[id(report)]
         found = causes(error, own, findings, live)
-        explanation = explain_message(error.message)
+        explanation = explain_message(error.message, error.name)
+        if not found and explanation is not None and explanation.name == "out-of-memory":
+            found = memory_causes(own, findings)
         layer = None if found else failing_layer(explanation, own, sources.folder, live)
         run = runs.of(own) if not found or found[0].is_at_failing_line else None
         if found:
@@ -160,7 +163,7 @@ def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -
     if report is None:
         return None
     handler = printing_handler(messages.line, folder)
-    explanation = explain_message(report.message)
+    explanation = explain_message(report.message, report.name)
     if handler is not None:
         session = _checked((handler.frame,), options)
         found = causes(report, (handler.frame,), _findings(session))

@@ -17,6 +17,12 @@ _OF_LAUNCHERS = frozenset({"ChildFailedError", "CalledProcessError", "ProcessExi
 _OF_PEOPLE = frozenset({"KeyboardInterrupt", "SystemExit", "BrokenPipeError", "SignalException"})
 """Exceptions of a process that is stopped from outside."""
 
+_OF_PEERS = re.compile(
+    r"Connection (?:closed|reset) by peer|ncclRemoteError|remote process exited or there was a network error"
+    r"|typically caused by a remote worker crashing"
+)
+"""Messages of a process about the end of another one of the same training."""
+
 
 @dataclass(frozen=True)
 class StackFrame:
@@ -70,7 +76,8 @@ class ErrorReport:
     @property
     def is_consequence(self) -> bool:
         """Whether it only says that another process failed, or that the run was stopped."""
-        return self.name in _OF_LAUNCHERS or self.name in _OF_PEOPLE
+        is_of_peer = _OF_PEERS.search(self.message) is not None
+        return is_of_peer or self.name in _OF_LAUNCHERS or self.name in _OF_PEOPLE
 
     def chain(self) -> Iterator[ErrorReport]:
         """Yield this exception, then the members of a group, then the earlier ones, latest first."""

@@ -20,21 +20,30 @@ _LONGEST_VALUE = 120
 class MessageExplanation:
     """The meaning of a message: a sentence, usual causes, and places to look at.
 
-    fields are the values in the message by name.
+    message is the one that was raised; fields are its values by name. is_general is true for an error of any
+    Python program.
     """
 
     name: str
+    message: str
     fields: Mapping[str, str]
     what: str
     causes: tuple[str, ...]
     look: str
+    is_general: bool = False
 
 
-def explain_message(message: str) -> MessageExplanation | None:
-    """Return the explanation of a message; None if no error page has it."""
+def explain_message(message: str, error_type: str = "") -> MessageExplanation | None:
+    """Return the explanation of a message; None if no error page has it.
+
+    A page for one type of exceptions needs that type, and has the whole message.
+    """
     message = message[:_LONGEST]
     found = [
-        (weight, page, match) for weight, pattern, page in _patterns() if (match := pattern.search(message))
+        (weight, page, match)
+        for weight, pattern, page in _patterns()
+        if page.error_type in ("", error_type)
+        and (match := (pattern.fullmatch if page.error_type else pattern.search)(message))
     ]
     if not found:
         return None
@@ -44,11 +53,23 @@ def explain_message(message: str) -> MessageExplanation | None:
     fields = {name: value.strip().rstrip(".") for name, value in match.groupdict().items()}
 
     def filled(text: str) -> str:
-        return _FIELD.sub(lambda field: _shortened(fields.get(field[1], field[0])), text)
+        return _FIELD.sub(lambda field: _shortened(_in_code(fields.get(field[1], field[0]))), text)
 
     return MessageExplanation(
-        page.name, fields, filled(page.what), tuple(map(filled, page.causes)), filled(page.look)
+        page.name,
+        message,
+        fields,
+        filled(page.what),
+        tuple(map(filled, page.causes)),
+        filled(page.look),
+        page.is_general,
     )
+
+
+def _in_code(value: str) -> str:
+    """Return `a` and `b` without the outer ticks for 'a' and 'b'; a field is in ticks as a whole."""
+    names = value.removesuffix("'").removeprefix("'")
+    return names.replace("', '", "`, `").replace("', and '", "` and `").replace("' and '", "` and `")
 
 
 def _shortened(value: str) -> str:

@@ -25,6 +25,8 @@ _LOADS = frozenset(
     }
 )
 """Last parts of the names of functions that read data from a file."""
+_WRAPPERS = frozenset({"dict", "enumerate", "iter", "list", "next", "tqdm", "trange"})
+"""Functions with the elements of their argument."""
 _MOST_STEPS = 60
 _MOST_FILES = 200
 _MOST_WITH_BOTH = 20
@@ -178,12 +180,16 @@ def _values_in_settings(path: str, name: str) -> Iterator[tuple[SizeOrigin, str]
 
 
 class ValueSearch:
-    """Follows an argument back through assignments, loops and the calls of a stack, to loads of data."""
+    """Follows an argument back through assignments, loops and the calls of a stack, to loads of data.
 
-    def __init__(self, frames: Sequence[ProjectFrame]) -> None:
+    is_deep is false if only the value itself is wanted, not those it was computed from.
+    """
+
+    def __init__(self, frames: Sequence[ProjectFrame], *, is_deep: bool = True) -> None:
         self._frames = frames
         self._wholes: dict[str, tuple[WholeText, ast.Module]] = {}
         self._seen: set[tuple[int, str]] = set()
+        self._is_deep = is_deep
         self.found: list[SizeOrigin] = []
         self.steps: list[SizeOrigin] = []
         """The assignments on the way, the nearest first."""
@@ -211,6 +217,12 @@ class ValueSearch:
         if parsed is None or len(self._seen) > _MOST_STEPS:
             return
         whole, tree = parsed
+        attribute = _own_attribute(value)
+        if attribute:
+            self._follow_attribute(number, attribute, tree)
+            return
+        if not self._is_deep and self._seen and not _is_access(value):
+            return
         for node in ast.walk(value):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _LOADS:
                 path, row = whole.place(node.lineno)
@@ -227,15 +239,15 @@ class ValueSearch:
 
     def _follow_name(self, number: int, name: str, tree: ast.Module) -> None:
         function = self._function(number, tree)
-        parameters = [each.arg for each in function.args.args] if function is not None else []
-        if name in parameters and number > 0:
-            position = parameters.index(name) - (parameters[0] in ("self", "cls"))
-            for call in self.calls(number - 1):
-                if len(call.args) > position >= 0:
-                    self.follow(number - 1, call.args[position])
+        parameters = _parameters(function)
+        if function is not None and name in parameters and number > 0:
+            is_method = parameters[0] in ("self", "cls")
+            is_by_name = name in [each.arg for each in function.args.kwonlyargs]
+            position = -1 if is_by_name else parameters.index(name) - is_method
+            for value in self._arguments(number - 1, function.name, position, name):
+                self.follow(number - 1, value)
             return
-        frame, parsed = self._frames[number], self._parsed(number)
-        last = frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
+        last = self._row(number)
         for node in ast.walk(function or tree):
             if isinstance(node, ast.stmt) and node.lineno >= last:
                 # It has not run yet.
@@ -252,7 +264,52 @@ class ValueSearch:
                     self._step(number, name, statement)
                     self.follow(number, statement.value)
 
-    def _step(self, number: int, name: str, node: ast.stmt) -> None:
+    def _arguments(self, number: int, called: str, position: int, name: str) -> Iterator[ast.expr]:
+        """Yield the values of a parameter in the statement of a frame.
+
+        A library may call a function that it gets, as in `dataset.map(encode)`.
+        """
+        calls = list(self.calls(number))
+        named = [call for call in calls if last_name(call.func) == called]
+        for call in named or calls:
+            by_name = [keyword.value for keyword in call.keywords]
+            if not named and called in map(last_name, (*call.args, *by_name)):
+                if isinstance(call.func, ast.Attribute):
+                    yield call.func.value
+                continue
+            yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
+            if len(call.args) > position >= 0:
+                yield call.args[position]
+
+    def _follow_attribute(self, number: int, name: str, tree: ast.Module) -> None:
+        """Follow the assignments to an attribute of `self`, in the class of a frame."""
+        if (number, f"self.{name}") in self._seen:
+            return
+        self._seen.add((number, f"self.{name}"))
+        for node in ast.walk(self._class(number, tree) or ast.Module([], [])):
+            if isinstance(node, ast.Call) and _fills(node, name):
+                self._step(number, f"self.{name}", node)
+            elif isinstance(node, ast.Assign) and name in map(_own_attribute, node.targets):
+                self._step(number, f"self.{name}", node)
+                function = _around(tree, node.lineno)
+                if not (isinstance(node.value, ast.Name) and node.value.id in _parameters(function)):
+                    self.follow(number, node.value)
+
+    def _class(self, number: int, tree: ast.Module) -> ast.ClassDef | None:
+        """Return the innermost class around a frame's statement."""
+        row = self._row(number)
+        around = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef) and node.lineno < row <= (node.end_lineno or 0)
+        ]
+        return max(around, key=lambda node: node.lineno, default=None)
+
+    def _row(self, number: int) -> int:
+        frame, parsed = self._frames[number], self._parsed(number)
+        return frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
+
+    def _step(self, number: int, name: str, node: ast.stmt | ast.expr) -> None:
         parsed = self._parsed(number)
         if parsed is not None:
             path, row = parsed[0].place(node.lineno)
@@ -271,14 +328,7 @@ class ValueSearch:
 
     def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:
         """Return the innermost function around a frame's statement."""
-        frame, parsed = self._frames[number], self._parsed(number)
-        row = frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
-        around = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef) and node.lineno < row <= (node.end_lineno or 0)
-        ]
-        return max(around, key=lambda node: node.lineno, default=None)
+        return _around(tree, self._row(number))
 
     def _parsed(self, number: int) -> tuple[WholeText, ast.Module] | None:
         path = self._frames[number].span.path
@@ -289,6 +339,51 @@ class ValueSearch:
             except (Unreadable, SyntaxError, ValueError, RecursionError):
                 return None
         return self._wholes[path]
+
+
+def _own_attribute(node: ast.expr) -> str:
+    """Return `best` for `self.best` and `self.best[0]`, "" for anything else."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if is_own and isinstance(node, ast.Attribute) else ""
+
+
+def _fills(node: ast.Call, name: str) -> bool:
+    """Whether a call adds to a dictionary of `self`."""
+    method = node.func
+    is_addition = isinstance(method, ast.Attribute) and method.attr in ("setdefault", "update")
+    return is_addition and isinstance(method, ast.Attribute) and _own_attribute(method.value) == name
+
+
+def _is_access(node: ast.expr) -> bool:
+    """Whether an expression only names a value: `batch`, `batch["ids"]`, `enumerate(loader)`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Call):
+            if last_name(node.func) not in _WRAPPERS or not node.args:
+                return False
+            node = node.args[0]
+        else:
+            node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _around(tree: ast.Module, row: int) -> ast.FunctionDef | None:
+    """Return the innermost function around a row."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno < row <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def _parameters(function: ast.FunctionDef | None) -> list[str]:
+    return (
+        [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
+        if function is not None
+        else []
+    )
 
 
 def _names(targets: Sequence[ast.expr]) -> set[str]:

@@ -106,9 +106,9 @@ def _in_findings(span: Span, session: CheckSession) -> Span:
 
 
 def _note(report: ErrorReport, frames: Sequence[ProjectFrame]) -> Diagnostic | None:
-    """Return a known error as info at its own line."""
-    explanation = explain_message(report.message)
-    if explanation is None or report.type == "":
+    """Return a known error of a library as info at its own line."""
+    explanation = explain_message(report.message, report.name)
+    if explanation is None or explanation.is_general or report.type == "":
         return None
     message = " ".join(f"{report.name}: {report.message}".split())
     shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"

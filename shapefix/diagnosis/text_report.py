@@ -15,7 +15,7 @@ from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin
-from shapefix.diagnostics import Applicability
+from shapefix.diagnostics import TRACED_ERROR, Applicability
 from shapefix.report.cells import wrapped
 from shapefix.report.full import render as render_findings
 from shapefix.report.paint import painter
@@ -41,6 +41,9 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
         yield _styled(f"\nCause: {confidence_text(first, len(diagnosis.causes))}\n", "name", view)
         shown = "".join(render_findings([first.finding], (), _quiet(view)))
         yield shown.rstrip("\n") + "\n"
+        if first.finding.code == TRACED_ERROR and diagnosis.explanation is not None:
+            yield "\n"
+            yield from _paragraph(diagnosis.explanation.look, view)
         yield from _origins(first, view)
         yield from _others(others, view)
         if patch:
@@ -82,7 +85,7 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
         yield f"({what} with {last.name}: {one_line(last.message)[:100]})\n"
     explanation = diagnosis.explanation
     is_repeated = explanation is not None and any(
-        each.finding.message == explanation.what for each in diagnosis.causes[:1]
+        each.finding.message.startswith(explanation.what.removesuffix(".")) for each in diagnosis.causes[:1]
     )
     if explanation is not None and not is_repeated:
         yield from _paragraph(explanation.what, view)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from shapefix.diagnosis.called_definitions import CalledDefinition, called_definition
 from shapefix.diagnosis.causes import Confidence, ErrorCause
@@ -12,6 +14,7 @@ from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.failing_runs import FailingRun
+from shapefix.diagnosis.named_places import named_places
 from shapefix.diagnosis.number_origins import distinct_places, number_origins, to_evidence
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin
@@ -21,6 +24,9 @@ from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
 from shapefix.sources.text import Unreadable
 
+_SIMILAR = 0.7
+_CALL_OF_MODULE = re.compile(r"torch[/\\]nn[/\\]modules[/\\]module\.py$")
+"""The path of `Module.__call__`."""
 _ABOUT_SIZES = frozenset(
     {"matrix-product", "batch-product", "broadcast-sizes", "conv-channels", "conv-rank", "einsum-sizes"}
     | {"expanded-size", "index-bounds", "joined-sizes", "kernel-size", "loss-batch-size", "loss-target-size"}
@@ -49,13 +55,15 @@ def traced_cause(
     if explanation is None or not frames or frames[-1].is_missing or frames[-1].is_changed:
         return None
     called = called_definition(explanation, frames, folder)
+    named = named_places(explanation, frames, folder)
     if called is not None:
-        return _of_call(report, explanation, frames, called)
+        return _of_call(report, explanation, frames, called, named)
     if layer is not None:
-        return _of_layer(explanation, frames, layer)
+        return _of_layer(explanation, frames, layer, named)
     is_of_sizes = run is not None and explanation.name in _ABOUT_SIZES
     origins = _of_sizes(run, report.message) if run is not None and is_of_sizes else ()
     of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
+    of_values = distinct_places((*named, *of_values))
     if of_values:
         return _of_values(explanation, frames, of_values)
     assigned = definitions(explanation, frames, run, folder)
@@ -78,7 +86,10 @@ def traced_cause(
 
 def _text_of(origin: SizeOrigin) -> str:
     is_function = origin.name.endswith("()")
-    return f"`{origin.name}` may return nothing" if is_function else f"`{origin.name}` is set here"
+    if is_function:
+        return f"`{origin.name}` may return nothing"
+    is_none = origin.code.partition("=")[2].split("#")[0].strip() == "None"
+    return f"`{origin.name}` is {'`None` from here' if is_none else 'set here'}"
 
 
 def _of_sizes(run: FailingRun, message: str) -> tuple[Evidence, ...]:
@@ -104,29 +115,44 @@ def _of_call(
     explanation: MessageExplanation,
     frames: Sequence[ProjectFrame],
     called: CalledDefinition,
+    named: Sequence[Evidence],
 ) -> ErrorCause:
     """Return a call with wrong arguments; if a library makes the call, the function itself."""
     evidence = Evidence(
         called.span, f"`{called.name}({called.signature})` is defined here", Role.CAUSE, "defined here"
     )
-    last = report.frames[-1] if report.frames else None
-    is_own_call = last is not None and not is_installed(last.path)
-    found = _diagnostic(explanation, explanation.what, frames, (evidence,))
-    if not is_own_call:
-        caller = Evidence(frames[-1].span, "a library calls it from here", Role.CALL)
-        found = Diagnostic(
-            TRACED_ERROR,
-            explanation.name,
-            Severity.ERROR,
-            explanation.what,
-            called.span,
-            (caller, Evidence(called.span, "defined here", Role.FAILURE, "defined here")),
-        )
-    return ErrorCause(found, Confidence.ONLY, is_own_call)
+    message = explanation.what
+    similar = get_close_matches(explanation.fields.get("name", ""), called.parameters, 1, _SIMILAR)
+    if explanation.name == "unexpected-keyword" and similar:
+        message = f"{message.removesuffix('.')}; it has `{similar[0]}`"
+    if _is_own_call(report):
+        found = _diagnostic(explanation, message, frames, (evidence, *named))
+        return ErrorCause(found, Confidence.ONLY, is_at_failing_line=True)
+    calls = (
+        Evidence(frame.span, "called here", Role.CALL, " ".join(frame.frame.text.split()))
+        for frame in frames
+        if not frame.is_missing
+    )
+    failure = Evidence(called.span, "defined here", Role.FAILURE, "defined here")
+    found = Diagnostic(
+        TRACED_ERROR, explanation.name, Severity.ERROR, message, called.span, (*calls, *named, failure)
+    )
+    return ErrorCause(found, Confidence.ONLY)
+
+
+def _is_own_call(report: ErrorReport) -> bool:
+    """Whether the innermost line of the user's code makes the call, perhaps `model(x)` by way of torch."""
+    for frame in reversed(report.frames):
+        if not _CALL_OF_MODULE.search(frame.path):
+            return not is_installed(frame.path)
+    return False
 
 
 def _of_layer(
-    explanation: MessageExplanation, frames: Sequence[ProjectFrame], layer: FailingLayer
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    layer: FailingLayer,
+    named: Sequence[Evidence],
 ) -> ErrorCause:
     """Return the layer on the failing line, with the places of both numbers."""
     made = _row(layer.path, layer.row)
@@ -138,9 +164,8 @@ def _of_layer(
         load = layer.load
         evidence.append(_stated(load.path, load.row, f"the data with {layer.arrived} is loaded here"))
     message = f"`{layer.name}` takes {layer.wanted}, and {layer.arrived} arrived"
-    return ErrorCause(
-        _diagnostic(explanation, message, frames, evidence), Confidence.ONLY, is_at_failing_line=True
-    )
+    found = _diagnostic(explanation, message, frames, (*evidence, *named))
+    return ErrorCause(found, Confidence.LIKELY if named else Confidence.ONLY, is_at_failing_line=True)
 
 
 def _diagnostic(
@@ -174,7 +199,7 @@ def _without_indentation(span: Span) -> Span:
 
 
 def _stated(path: str, row: int, text: str) -> Evidence:
-    return Evidence(_row(path, row), text, Role.CAUSE, text)
+    return Evidence(_without_indentation(_row(path, row)), text, Role.CAUSE, text)
 
 
 def _row(path: str, row: int) -> Span:

@@ -33,6 +33,9 @@ class Library(Protocol):
     signatures: Mapping[str, str]
     """Declared sizes of functions, by qualified name."""
 
+    def public_name(self, name: str) -> str:
+        """Qualified name by which an object is known, if it has several."""
+
     def function(self, name: str) -> Handler | None:
         """Handler of a function or class of this qualified name."""
 

@@ -18,13 +18,17 @@ class ErrorPage:
     """One error page.
 
     errors are templates of the message with fields, `index {index:int} is out of bounds`; older are those of
-    earlier versions of the libraries. what is a sentence with the same fields. needs is what the example
-    takes: "", "gpu", "unsupported-gpu" or "broken-gpu".
+    earlier versions of the libraries. error_type is the type of the exception, if the message alone says too
+    little; "" for any. is_general is true for errors of any Python program: `check` leaves them to their
+    notebooks. what is a sentence with the same fields. needs is what the example
+    takes: "", "gpu", "unsupported-gpu", "broken-gpu" or the name of a package.
     """
 
     name: str
     errors: tuple[str, ...]
     older: tuple[str, ...]
+    error_type: str
+    is_general: bool
     what: str
     causes: tuple[str, ...]
     look: str
@@ -65,6 +69,8 @@ def _page(path: Path) -> ErrorPage:
         path.stem,
         tuple(head["errors"]),
         tuple(head.get("older", ())),
+        "".join(head.get("type", ())),
+        head.get("general") == ["true"],
         _joined(intro.partition("\n\n")[2]),
         tuple(_joined(cause) for cause in re.split(r"^- ", causes, flags=re.MULTILINE)[1:]),
         _joined(look),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import string
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ FAST = [page for page in PAGES if _is_fast(page)]
 
 
 def _is_available(need: str) -> bool:
-    """Check for the hardware of an example; a broken GPU is never there."""
+    """Check for the hardware or package of an example; a broken GPU is never there."""
+    if need and "gpu" not in need:
+        return find_spec(need) is not None
     if not torch.cuda.is_available():
         return need == ""
     architecture = "sm_{}{}".format(*torch.cuda.get_device_capability())
@@ -34,8 +37,8 @@ def _is_available(need: str) -> bool:
     return need in ("", "gpu") or (need == "unsupported-gpu" and not is_supported)
 
 
-def _raised(page: ErrorPage, folder: Path) -> list[str]:
-    """Return the messages of the exceptions of the examples of a page."""
+def _raised(page: ErrorPage, folder: Path) -> list[tuple[str, str]]:
+    """Return the messages and types of the exceptions of the examples of a page."""
     blocks = re.findall(r"^```python\n(.*?)^```$", page.path.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     messages = []
     before = Path.cwd()
@@ -45,7 +48,7 @@ def _raised(page: ErrorPage, folder: Path) -> list[str]:
             try:
                 exec(compile(block, page.name, "exec"), {"__name__": "example"})
             except Exception as error:
-                messages.append(str(error))
+                messages.append((str(error), type(error).__name__))
             else:
                 raise AssertionError(f"{page.name}: the example raises nothing:\n{block}")
     finally:
@@ -56,9 +59,9 @@ def _raised(page: ErrorPage, folder: Path) -> list[str]:
 def _check(page: ErrorPage, folder: Path) -> None:
     messages = _raised(page, folder)
     for template in page.errors:
-        assert any(template_pattern(template).search(each) for each in messages), (template, messages)
-    for message in messages:
-        found = explain_message(message)
+        assert any(template_pattern(template).search(each) for each, _ in messages), (template, messages)
+    for message, error_type in messages:
+        found = explain_message(message, error_type)
         assert found is not None, message
         assert found.name == page.name, message
         for text in (found.what, found.look, *found.causes):
@@ -124,6 +127,15 @@ def test_older_and_wrapped_wordings(message: str, name: str) -> None:
 )
 def test_unknown_messages_have_no_explanation(message: str) -> None:
     assert explain_message(message) is None
+
+
+def test_a_page_for_one_type_of_exceptions_needs_that_type_and_the_whole_message() -> None:
+    found = explain_message("'labels'", "KeyError")
+    assert found is not None
+    assert found.what == "There is no key `labels`."
+    assert explain_message("28", "KeyError") is not None
+    for message, error_type in [("'labels'", ""), ("'labels'", "ValueError"), ("no 'labels'", "KeyError")]:
+        assert explain_message(message, error_type) is None
 
 
 def test_fields_are_filled_in() -> None:

@@ -103,3 +103,8 @@ def test_unknown_and_foreign_errors_are_left_out(checked: Checked, tmp_path: Pat
     store_error(tmp_path / "train.ipynb", (IMPORTS, "raise LookupError('shelf 7 is empty')"))
     store_error(tmp_path / "plain.ipynb", ("values = None", "values[0]"))
     assert checked() == (0, "")
+
+
+def test_an_error_of_any_python_program_is_left_to_the_notebook(checked: Checked, tmp_path: Path) -> None:
+    store_error(tmp_path / "train.ipynb", (IMPORTS, MODEL, "net = Net()\nnet(torch.zeros(8, sise))"))
+    assert checked() == (0, "")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.traceback import Traceback
 
+from shapefix.diagnosis.diagnose import last_error
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
 from shapefix.diagnosis.log_lines import log_lines
 from shapefix.diagnosis.tracebacks import read_reports
@@ -120,6 +121,29 @@ def test_interleaved_ranks_are_told_apart(errors: list[Exception], random: objec
     assert [report.prefix for report in reports] == [f"[rank{number}]: " for number in range(len(raised))]
     assert [report.message for report in reports] == [str(each) for each in raised]
     assert [len(report.frames) for report in reports] == [len(_rows(each)) for each in raised]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[/pytorch/third_party/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7073."
+        " This is typically caused by a remote worker crashing.",
+        "NCCL communicator was aborted on rank 0. ncclRemoteError: A call failed possibly due to a network"
+        " error or a remote process exiting prematurely.",
+    ],
+)
+def test_the_end_of_a_peer_is_no_error_of_its_own(message: str) -> None:
+    """The rank with the cause comes first: the others notice its end."""
+    first = _caught(1, [ValueError("a real one")], chained=False)
+    second = _caught(1, [RuntimeError(message)], chained=False)
+    log = [
+        f"[rank{rank}]: {line}"
+        for rank, each in ((1, first), (0, second))
+        for line in "".join(traceback.format_exception(each)).splitlines()
+    ]
+    found = last_error(_read("\n".join(log)))
+    assert found is not None
+    assert (found.prefix, found.message) == ("[rank1]: ", "a real one")
 
 
 def _group() -> ExceptionGroup[Exception]:

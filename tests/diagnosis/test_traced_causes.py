@@ -10,6 +10,7 @@ from raised import traceback_of
 
 from shapefix.diagnosis.causes import Confidence
 from shapefix.diagnosis.diagnose import Diagnosis, diagnose_log
+from shapefix.diagnostics import Role
 from shapefix.engine.settings import CheckOptions
 
 OPTIONS = CheckOptions(isolated=True, use_cache=False)
@@ -312,6 +313,221 @@ settings = SimpleNamespace(**json.loads(json.dumps(defaults)))
 embed = torch.nn.Embedding(settings.vocab_size, 4)  # cause
 embed(torch.tensor(json.loads("[3, 11]")))
 """),
+    Traced("attribute without a value", "traced-error", Confidence.LIKELY, """\
+class Stopper:
+    def __init__(self):
+        self.patience = 3  # innocent
+        self.best = None  # cause
+
+    def is_better(self, loss):
+        better = loss < self.best - 0.1
+        self.best = min(self.best, loss)  # innocent
+        return better
+
+Stopper().is_better(0.5)
+"""),
+    Traced("tuple of a layer", "traced-error", Confidence.LIKELY, """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2)
+
+    def forward(self, x):
+        x = x * 2  # innocent
+        y = self.attention(x, x, x)  # cause
+        return x + y
+
+Block()(torch.zeros(3, 2, 4))
+"""),
+    Traced("key of a caller's dictionary", "traced-error", Confidence.LIKELY, """\
+def width(number, *, settings):
+    return settings["hidden"] * number
+
+def main():
+    settings = {"width": 3}  # cause
+    other = {"depth": 3}  # innocent
+    return width(2, settings=settings)
+
+main()
+"""),
+    Traced("key of rows that a library passes", "traced-error", Confidence.LIKELY, """\
+def encode(row):
+    return row["sentence1"].split()
+
+rows = [{"premise": "a"}]  # cause
+other = [{"sentence1": "a"}]  # innocent
+rows.sort(key=encode)
+"""),
+    Traced("key of settings without a parameter", "traced-error", Confidence.ONLY, """\
+def build(width, num_classes):  # cause
+    return width * num_classes
+
+settings = {"width": 3, "depth": 2}  # innocent
+settings = {
+    "width": 3,
+    "n_classes": 2,  # cause
+}
+build(**settings)  # cause
+"""),
+    Traced("keyword of a library", "traced-error", Confidence.ONLY, """\
+import torch
+
+layer = torch.nn.Linear(2, 2)  # innocent
+optimizer = torch.optim.SGD(
+    layer.parameters(),
+    lr=0.1,
+    rate=0.9,  # cause
+)
+"""),
+    Traced("argument of a library", "traced-error", Confidence.ONLY, """\
+import torch
+
+optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
+plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+plateau.step()  # cause
+"""),
+    Traced("module called without an argument", "traced-error", Confidence.ONLY, """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, mask):  # cause
+        return x * mask
+
+def run(net):
+    return net(torch.zeros(2))  # cause
+
+run(Net())
+"""),
+    Traced("attribute that a class never sets", "traced-error", Confidence.LIKELY, """\
+class Runner:  # cause
+    def __init__(self, rate):
+        self.learning_rate = rate  # cause
+        self.model = None  # innocent
+
+    def step(self):
+        return self.learn_rate * 2
+
+Runner(0.1).step()
+"""),
+    Traced("option without a type", "traced-error", Confidence.ONLY, """\
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", default="0.1")  # cause
+parser.add_argument("--name", default="x")  # innocent
+args = parser.parse_args([])
+torch.optim.Adam(torch.nn.Linear(2, 2).parameters(), lr=args.lr)
+"""),
+    Traced("function in a function", "traced-error", Confidence.ONLY, """\
+import pickle
+
+def main():
+    other = lambda x: x  # cause
+    return pickle.dumps(other)
+
+main()
+"""),
+    Traced("images of another mode", "traced-error", Confidence.LIKELY, """\
+import json
+import torch
+from torch import nn
+
+class Image:
+    @staticmethod
+    def open(path):
+        return json.loads(path)
+
+def load(path):
+    picture = Image.open(path)  # cause
+    return torch.tensor(picture).float()
+
+conv = nn.Conv2d(3, 2, 1)  # cause
+conv(load("[[[[1]]]]"))
+"""),
+    Traced("result with indices", "traced-error", Confidence.ONLY, """\
+import torch
+
+best = torch.zeros(4)
+x = torch.zeros(2, 3)  # innocent
+best[:2] = x.max(1)  # cause
+"""),
+    Traced("dictionary of some rows", "traced-error", Confidence.LIKELY, """\
+class Boxes:
+    def __init__(self, rows):
+        self.by_image = {}  # cause
+        for image, box in rows:
+            self.by_image.setdefault(image, []).append(box)  # cause
+        self.rows = rows  # innocent
+
+    def __getitem__(self, index):
+        return self.by_image[index]
+
+Boxes([(0, 1), (2, 3)])[1]
+"""),
+    Traced("layer under a condition", "traced-error", Confidence.LIKELY, """\
+import tempfile
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+class Heads(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.main = torch.nn.Linear(2, 1)  # innocent
+        self.extra = torch.nn.Linear(2, 1)  # cause
+
+    def forward(self, x, extra=False):
+        out = self.main(x)
+        if extra:
+            out = out + self.extra(x)
+        return out
+
+store = dist.FileStore(tempfile.mktemp(), 1)
+dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+try:
+    model = DDP(Heads())  # cause
+    for _ in range(2):
+        model(torch.zeros(1, 2)).sum().backward()
+finally:
+    dist.destroy_process_group()
+"""),
+    Traced("variable of a loop", "traced-error", Confidence.LIKELY, """\
+import json
+
+def train(batches):
+    total = 0  # innocent
+    for batch in batches:
+        loss = batch * 2  # cause
+        if loss > 9:
+            loss = 9  # cause
+        total += loss
+    return total / loss
+
+train(json.loads("[]"))
+"""),
+    Traced("misspelled name", "traced-error", Confidence.ONLY, """\
+def loss_function(x):  # cause
+    return abs(x)
+
+def other_function(x):  # innocent
+    return loss_funtion(x)
+
+other_function(1)
+"""),
+    Traced("short list", "traced-error", Confidence.LIKELY, """\
+import json
+
+def second(text):
+    parts = text.split(json.loads('";"'))  # cause
+    others = [1]  # innocent
+    return parts[1]
+
+second("a,b")
+"""),
     Traced("keys of a wrapper", "traced-error", Confidence.LIKELY, """\
 import torch
 
@@ -402,6 +618,120 @@ trainer.fit(Module(), DataLoader(data))
     first = _diagnosed(tmp_path, text).causes[0]
     assert first.finding.name == "no-gradient"
     assert _rows(text, "cause") <= {step.span.row for step in first.evidence}
+
+
+@pytest.mark.slow
+def test_the_logged_names_are_compared_with_the_monitored_one(tmp_path: Path) -> None:
+    text = """\
+import lightning
+import torch
+from lightning.pytorch.callbacks import EarlyStopping
+from torch.utils.data import DataLoader
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def training_step(self, batch, index):
+        loss = self.layer(batch).mean()
+        self.log("loss_of_train", loss)  # cause
+        return loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+trainer = lightning.Trainer(
+    max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False,
+    callbacks=[EarlyStopping(monitor="train_loss", check_on_train_epoch_end=True)],  # cause
+)
+trainer.fit(Module(), DataLoader(torch.zeros(4, 4)))
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    assert first.finding.name == "early-stopping-metric"
+    assert _rows(text, "cause") == {step.span.row for step in first.evidence if step.role is Role.CAUSE}
+
+
+def test_a_number_that_yaml_reads_as_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("epochs: 3\nlr: 1e-4\n")
+    text = """\
+import torch
+import yaml
+
+with open("config.yaml") as file:
+    config = yaml.safe_load(file)
+torch.optim.Adam(torch.nn.Linear(2, 2).parameters(), lr=config["lr"])
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    stated = {(Path(step.span.path).name, step.span.row): step.message for step in first.evidence}
+    assert stated["config.yaml", 2] == "YAML reads `1e-4` as text; write `1.0e-4`"
+
+
+def _pasted(folder: Path, text: str, row: int, error: str) -> Diagnosis:
+    """Diagnose the error of a GPU at a row of a function."""
+    script = folder / "train.py"
+    script.write_text(text)
+    call = text.splitlines().index("run()") + 1
+    log = f"""\
+Traceback (most recent call last):
+  File "{script}", line {call}, in <module>
+    run()
+  File "{script}", line {row}, in run
+    {text.splitlines()[row - 1].strip()}
+{error}
+"""
+    found = diagnose_log(log.splitlines(), str(folder), OPTIONS)
+    assert found is not None
+    return found
+
+
+def test_memory_that_grows_in_the_loop_is_the_cause_of_an_error_at_another_line(tmp_path: Path) -> None:
+    text = """\
+import torch
+
+net = torch.nn.Linear(8, 2).cuda()
+criterion = torch.nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def run():
+    total = 0
+    for step in range(100):
+        loss = criterion(net(torch.zeros(4, 8).cuda()), torch.zeros(4).long().cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss
+    return total
+
+run()
+"""
+    error = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total of 8 GiB"
+    )
+    first = _pasted(tmp_path, text, 10, error).causes[0]
+    assert (first.finding.code, first.confidence) == ("SF701", Confidence.LIKELY)
+    other = text.replace("total += loss", "total += loss.item()")
+    assert _pasted(tmp_path, other, 10, error).causes == ()
+
+
+def test_the_conversion_of_a_tensor_on_a_gpu_is_named(tmp_path: Path) -> None:
+    text = """\
+import torch
+
+def run():
+    found = []
+    found.append(torch.zeros(3).to("cuda").numpy())
+    return found
+
+run()
+"""
+    error = (
+        "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to"
+        " host memory first."
+    )
+    first = _pasted(tmp_path, text, 5, error).causes[0]
+    assert [step.message for step in first.evidence if step.span.column == 18] == ["`.cpu()` is missing here"]
 
 
 def _rows(text: str, marker: str) -> set[int]:

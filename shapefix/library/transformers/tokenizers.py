@@ -16,6 +16,7 @@ from shapefix.interpreter.containers import Contents, DictValue, ListValue, Tupl
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
@@ -140,6 +141,20 @@ def _settings(call: Call) -> dict[str, Value]:
         if value is not None:
             given[name] = value
     return given
+
+
+@join_values
+def join_tokenizers(left: Value, right: Value, depth: int) -> Value | None:
+    """Join two tokenizers to one with their common settings; None for other values."""
+    if not (isinstance(left, LibraryObject) and isinstance(right, LibraryObject)):
+        return None
+    if left.kind != TOKENIZER or right.kind != TOKENIZER:
+        return None
+    joined = join_objects(left, right, depth)
+    if isinstance(joined, LibraryObject):
+        for name in left.fields.keys() ^ right.fields.keys():
+            joined.fields[name] = Unknown(str(name))
+    return joined
 
 
 def unknown_tokenizer() -> LibraryObject:
