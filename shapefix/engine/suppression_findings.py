@@ -19,6 +19,8 @@ UNUSED, INVALID = "SF001", "SF002"
 CODES = frozenset({UNUSED, INVALID})
 _OUR_CODE = re.compile(r"SF\d\w*", re.IGNORECASE)
 """A word with our letters; one like SFS101 belongs to another tool."""
+_OTHER_COMMENT = re.compile(r"#\s*[^\W\d]")
+"""The start of a comment in the reason of another; not the number of an issue."""
 _FOREIGN_CODE = re.compile(r"[A-Z]+\d+")
 """A code of another tool, or of a plugin that is not installed here."""
 
@@ -148,10 +150,10 @@ def _removal(source: SourceText, comment: Suppression, words: Sequence[str]) -> 
         content = f"{opening}[{', '.join(left)}]" if comment.is_ours else f"{opening}: {', '.join(left)}"
         edit = Edit(Span(source.path, comment.row, comment.column, comment.row, comment.end), content)
         return Fix(Applicability.SAFE, f"remove {_listed(words)} from the comment", (edit,))
-    before, after = row[: comment.column - 1], row[comment.end - 1 :].strip()
-    if after.startswith("#"):
+    before, other = row[: comment.column - 1], _OTHER_COMMENT.search(row, comment.end - 1)
+    if other is not None:
         # Another comment in the same one.
-        edit = Edit(_columns(source, comment.row, comment.column, row.rindex(after) + 1), "")
+        edit = Edit(_columns(source, comment.row, comment.column, other.start() + 1), "")
     elif before.strip():
         # The reason goes with the comment.
         edit = Edit(_columns(source, comment.row, len(before.rstrip()) + 1, len(row) + 1), "")

@@ -108,6 +108,8 @@ def test_results_from_the_cache_are_the_same(project: Project) -> None:
 REMOVED = {
     "x = 1  # noqa: SF101\n": "x = 1\n",
     "x = 1  # noqa: SF101 in the paper\n": "x = 1\n",
+    "x = 1  # noqa: SF101 as in the paper  # noqa: E501\n": "x = 1  # noqa: E501\n",
+    "x = 1  # noqa: SF101 see #12\n": "x = 1\n",
     "x = 1  # noqa: SF101, SF999\n": "x = 1\n",
     "x = 1  # noqa:E501,SF101  W1 # é\n": "x = 1  # noqa: E501, W1 # é\n",
     "x = 1  # why  # noqa: SF101\n": "x = 1  # why\n",
