@@ -67,7 +67,7 @@ def _any_text(items: Sequence[Value]) -> Value | None:
 
 
 def without_ends(value: Value, depth: int = 0) -> Value:
-    """Value whose numbers are not known to reach the ends of their list: some may have been left out."""
+    """The same value without a known largest or smallest number: some may have been left out."""
     if isinstance(value, TupleValue) and depth < DEEPEST:
         return TupleValue(tuple(without_ends(item, depth + 1) for item in value.items), value.names)
     symbols = value.size.symbols if isinstance(value, Integer) else ()
@@ -77,7 +77,7 @@ def without_ends(value: Value, depth: int = 0) -> Value:
 
 
 def alternatives(value: Value | None) -> tuple[Constant, ...] | None:
-    """Texts that a value may be, as constants; None if they are not known."""
+    """Possible texts of a value, as constants; None if they are not known."""
     if isinstance(value, OneOfTexts):
         return tuple(map(Constant, value.values))
     return (value,) if isinstance(value, Constant) and isinstance(value.value, str) else None

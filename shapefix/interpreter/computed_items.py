@@ -222,7 +222,10 @@ def _subscript(ev: Evaluator, node: Any, names: Sequence[str], depth: int) -> Co
 
 
 def _listed(ev: Evaluator, node: cst.BaseExpression, names: Sequence[str], depth: int) -> Compute | None:
-    """List in brackets, a dictionary in a variable, or another known value."""
+    """List in brackets or in a variable, or another known value.
+
+    Dictionaries are left out: one made of a set has its numbers in another order in each run.
+    """
     if isinstance(node, cst.List):
         return _tuple(ev, node, names, depth)
     if isinstance(node, cst.Name) and node.value not in names:
@@ -231,9 +234,6 @@ def _listed(ev: Evaluator, node: cst.BaseExpression, names: Sequence[str], depth
             if isinstance(found, ListValue):
                 items = _all_items(found)
                 return lambda _: items
-            if isinstance(found, DictValue) and found.closed:
-                entries = {key: _as_python(value) for key, value in found.fields.items()}
-                return lambda _: entries
         except _NotComputed:
             return None
     return _compiled(ev, node, names, depth)

@@ -100,7 +100,7 @@ def each(ev: Evaluator, iterable: Value) -> Value:
 
 
 def every(ev: Evaluator, iterable: Value) -> Value:
-    """Item that stands for each of the items: its numbers and texts are those of all of them."""
+    """Representative of all items, with their numbers and texts."""
     items = elements(iterable)
     return any_of(items) if items else each(ev, iterable)
 
@@ -112,7 +112,7 @@ def item_of_loop(ev: Evaluator, iterable: Value, loop: cst.For | cst.CompFor) ->
 
 
 def _leaves_out(loop: cst.CSTNode) -> bool:
-    """Check for code in a loop that depends on a condition."""
+    """Check for conditional code in a loop."""
     if isinstance(loop, cst.CompFor):
         return bool(loop.ifs) or (loop.inner_for_in is not None and _leaves_out(loop.inner_for_in))
     return any(isinstance(node, _CONDITIONAL) for node in nodes(loop))
