@@ -34,6 +34,7 @@ from shapefix.library.signatures import arguments_under
 from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
+from shapefix.library.transformers.tokenizer_backends import never_pads
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import SpecialId
 
@@ -95,6 +96,9 @@ def made(call: Call) -> Value:
     """Tokenizer made of files; settings have the default of the class unless stated."""
     family = of_class(call.name.rpartition(".")[2])
     pad: Value = NONE if family is not None and not family.pads else Unknown(PAD)
+    if family is None and never_pads(call.arguments.keywords.get("tokenizer_object")):
+        # Special tokens are those of the arguments.
+        return _tokenizer(call, None, NONE, Unknown("name"), NONE)
     return _tokenizer(call, family, pad, Unknown("name"))
 
 
@@ -115,10 +119,12 @@ def from_pretrained(call: Call) -> Value:
     return tokenizer
 
 
-def _tokenizer(call: Call, family: Family | None, pad: Value, name: Value) -> LibraryObject:
+def _tokenizer(
+    call: Call, family: Family | None, pad: Value, name: Value, ends: Value | None = None
+) -> LibraryObject:
     if family is not None and family.pads:
         pad = Text()
-    ends: Value = Unknown("eos_token")
+    ends = ends or Unknown("eos_token")
     if family is not None:
         ends = Text() if family.ends else NONE
     fields: dict[str, Value] = {PAD: pad, "eos_token": ends}
