@@ -53,7 +53,8 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
     fields = {name: value.strip().rstrip(".") for name, value in match.groupdict().items()}
 
     def filled(text: str) -> str:
-        return _FIELD.sub(lambda field: _shortened(_in_code(fields.get(field[1], field[0]))), text)
+        shown = _FIELD.sub(lambda field: _shortened(_in_code(fields.get(field[1], field[0]))), text)
+        return shown.replace("A value of type NoneType", "`None`")
 
     return MessageExplanation(
         page.name,

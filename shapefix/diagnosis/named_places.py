@@ -278,6 +278,19 @@ def _image_modes(failure: _Failure) -> Iterator[Evidence]:
                     yield parsed.place(node, '`.convert("RGB")` is missing here')
 
 
+def _missing_collators(failure: _Failure) -> Iterator[Evidence]:
+    """Yield the trainers without a collator, for a failing `train` or `evaluate`."""
+    methods = {last_name(node.func) for _, node in failure.line() if isinstance(node, ast.Call)}
+    if methods.isdisjoint({"train", "evaluate", "predict"}):
+        return
+    for parsed in failure.files("Trainer("):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.Call) and last_name(node.func).endswith("Trainer"):
+                given = {keyword.arg for keyword in node.keywords}
+                if given.isdisjoint({"data_collator", "processing_class", "tokenizer", None}):
+                    yield parsed.place(node, "without `data_collator`, nothing is padded here")
+
+
 def _tuple_results(failure: _Failure) -> Iterator[Evidence]:
     """Yield the calls with the name of a tuple's type in the failing line."""
     for parsed, node in failure.line():
@@ -447,6 +460,7 @@ _SEARCHES: dict[str, Callable[[_Failure], Iterator[Evidence]]] = {
     "worker-pickling": _local_functions,
     "conv-channels": _image_modes,
     "stacked-sizes": _image_modes,
+    "ragged-rows": _missing_collators,
     "result-tuple-written": _tuple_results,
     "unset-variable": _conditional_assignments,
     "unknown-name": _similar_names,

@@ -248,10 +248,11 @@ class ValueSearch:
                 self.follow(number - 1, value)
             return
         last = self._row(number)
-        for node in ast.walk(function or tree):
-            if isinstance(node, ast.stmt) and node.lineno >= last:
-                # It has not run yet.
-                continue
+        # Those after the failing line have not run yet.
+        run = [
+            node for node in ast.walk(function or tree) if isinstance(node, ast.stmt) and node.lineno < last
+        ]
+        for node in sorted(run, key=lambda node: -node.lineno):
             if isinstance(node, ast.Assign) and name in _names(node.targets):
                 self._step(number, name, node)
                 self.follow(number, node.value)

@@ -15,8 +15,9 @@ from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin
-from shapefix.diagnostics import TRACED_ERROR, Applicability
+from shapefix.diagnostics import TRACED_ERROR, Applicability, Evidence, Role
 from shapefix.report.cells import wrapped
+from shapefix.report.essentials import essential_steps
 from shapefix.report.full import render as render_findings
 from shapefix.report.paint import painter
 from shapefix.report.view import View, one_line, visible
@@ -42,6 +43,7 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
         shown = "".join(render_findings([first.finding], (), _quiet(view)))
         yield shown.rstrip("\n") + "\n"
         if first.finding.code == TRACED_ERROR and diagnosis.explanation is not None:
+            yield from _hidden(first, view)
             yield "\n"
             yield from _paragraph(diagnosis.explanation.look, view)
         yield from _origins(first, view)
@@ -178,13 +180,26 @@ def confidence_text(cause: ErrorCause, number: int) -> str:
     return cause.confidence.value
 
 
+def _hidden(cause: ErrorCause, view: View) -> Iterator[str]:
+    """Render the places of a traced cause that the short form of its finding leaves out."""
+    shown = {(step.span, step.message) for step in essential_steps(cause.finding)}
+    steps = [step for step in cause.finding.evidence if step.role is Role.CAUSE]
+    left = [step for step in steps if (step.span, step.message) not in shown]
+    if not view.verbose:
+        yield from _places("\nThese lines have a part in it, too:\n", left, view)
+
+
 def _origins(cause: ErrorCause, view: View) -> Iterator[str]:
-    if not cause.origins:
+    yield from _places("\nWhere the sizes come from:\n", cause.origins, view)
+
+
+def _places(title: str, steps: Sequence[Evidence], view: View) -> Iterator[str]:
+    if not steps:
         return
-    yield "\nWhere the sizes come from:\n"
-    places = [one_line(f"{view.relative(each.span.path)}:{each.span.row}") for each in cause.origins]
+    yield title
+    places = [one_line(f"{view.relative(each.span.path)}:{each.span.row}") for each in steps]
     size = max(map(len, places))
-    for place, each in zip(places[:_MOST_ORIGINS], cause.origins, strict=False):
+    for place, each in zip(places[:_MOST_ORIGINS], steps, strict=False):
         rows = wrapped(one_line(each.message), view.width, view.width - size - 4, hang=4)
         yield f"  {place:<{size}}  " + "\n".join(rows) + "\n"
 

@@ -25,6 +25,8 @@ from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Sever
 from shapefix.sources.text import Unreadable
 
 _SIMILAR = 0.7
+_NUMBER = re.compile(r"(?<![\w.])(?:[2-9]|\d{2,})(?![\w.]*\w)")
+"""Numbers except 0 and 1, which are everywhere."""
 _CALL_OF_MODULE = re.compile(r"torch[/\\]nn[/\\]modules[/\\]module\.py$")
 """The path of `Module.__call__`."""
 _ABOUT_SIZES = frozenset(
@@ -175,6 +177,9 @@ def _diagnostic(
     evidence: Sequence[Evidence],
 ) -> Diagnostic:
     span = _without_indentation(frames[-1].span)
+    stated = frozenset(_NUMBER.findall(explanation.message))
+    # The short report has the first of them in any case.
+    evidence = sorted(evidence, key=lambda step: stated.isdisjoint(_NUMBER.findall(step.message)))
     calls = (
         Evidence(frame.span, "called here", Role.CALL, " ".join(frame.frame.text.split()))
         for frame in frames[:-1]

@@ -248,7 +248,10 @@ def _made(value: Value | None, folder: str, depth: int) -> Iterator[Origin]:
 
 def _computed(run: FailingRun, seen: SeenValue) -> Iterator[Origin]:
     step = seen.origin
-    if step is not None and step.place.node is not seen.place.node:
+    if step is None:
+        return
+    own, found = seen.place.span, step.place.span
+    if (own.path, own.row) != (found.path, found.row):
         yield step.place.span, f"`{_short(seen.place.code)}` is `{_short(step.place.code)}`"
         yield from _collected(step.place)
         yield from _before_batch(run, step)

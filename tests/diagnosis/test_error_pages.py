@@ -132,7 +132,7 @@ def test_unknown_messages_have_no_explanation(message: str) -> None:
 def test_a_page_for_one_type_of_exceptions_needs_that_type_and_the_whole_message() -> None:
     found = explain_message("'labels'", "KeyError")
     assert found is not None
-    assert found.what == "There is no key `labels`."
+    assert found.what == "There is no key or column `labels`."
     assert explain_message("28", "KeyError") is not None
     for message, error_type in [("'labels'", ""), ("'labels'", "ValueError"), ("no 'labels'", "KeyError")]:
         assert explain_message(message, error_type) is None

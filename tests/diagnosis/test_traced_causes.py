@@ -653,6 +653,56 @@ trainer.fit(Module(), DataLoader(torch.zeros(4, 4)))
     assert _rows(text, "cause") == {step.span.row for step in first.evidence if step.role is Role.CAUSE}
 
 
+def test_every_part_of_a_traced_cause_and_the_advice_are_shown(tmp_path: Path) -> None:
+    text = """\
+import json
+
+def train(kinds):
+    for kind in kinds:
+        if kind == "a":
+            loss = 1
+        elif kind == "b":
+            loss = 2
+        elif kind == "c":
+            loss = 3
+    return loss
+
+train(json.loads("[]"))
+"""
+    shown = " ".join(str(_diagnosed(tmp_path, text)).split())
+    assert "These lines have a part in it, too:" in shown
+    assert "train.py:8 `loss` is set only if this line runs" in shown
+    assert "Set `loss` before the branch or loop." in shown
+
+
+def test_a_missing_collator_is_named(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages" / "row_trainer.py"
+    library.parent.mkdir()
+    library.write_text("""\
+import torch
+
+class RowTrainer:
+    def __init__(self, rows, data_collator=torch.tensor):
+        self.rows, self.collate = rows, data_collator
+
+    def train(self):
+        return self.collate(self.rows)
+""")
+    text = """\
+import json
+import sys
+sys.path.insert(0, "site-packages")
+from row_trainer import RowTrainer
+
+padded = RowTrainer([[1], [2]], data_collator=list)  # innocent
+trainer = RowTrainer(json.loads("[[1], [2, 3]]"))  # cause
+trainer.train()
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    named = {step.span.row for step in first.evidence if step.role is Role.CAUSE}
+    assert _rows(text, "cause") == named
+
+
 def test_a_number_that_yaml_reads_as_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("epochs: 3\nlr: 1e-4\n")
     text = """\
