@@ -40,6 +40,7 @@ for batch in DataLoader(rows, batch_size=32):
     loss = nn.functional.cross_entropy(model(batch["image"]), batch["label"])
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 torch.save(model.state_dict(), "model.pt")
 """
 
