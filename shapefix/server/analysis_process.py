@@ -67,6 +67,7 @@ class AnalysisProcess:
                     self._restart()
                 continue
             if isinstance(order, TextUpdate):
+                self._options = order.options or self._options
                 for path in order.closed:
                     self._open.pop(path, None)
                     self._in_work.discard(path)

@@ -120,7 +120,9 @@ class WorkspaceAnalyzer:
             project = self._of_text.pop(path, None)
             if project is not None:
                 project.close(path)
-        if update.with_new_files:
+        if update.options is not None:
+            self._options = update.options
+        if update.with_new_files or update.options is not None:
             renewed = {root: each.renewed(self._options) for root, each in self._projects.items()}
             self._of_text = {path: renewed[each.root] for path, each in self._of_text.items()}
             self._projects = renewed
