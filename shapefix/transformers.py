@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shapefix.runtime.inprocess import ProbeReport
 
-_TrainerCallback: Any = import_module("transformers").TrainerCallback
+_TRANSFORMERS: Any = import_module("transformers")
+_TrainerCallback: Any = _TRANSFORMERS.TrainerCallback
 
 
 class TrainerProbeCallback(_TrainerCallback):  # type: ignore[misc]
@@ -40,7 +41,7 @@ class TrainerProbeCallback(_TrainerCallback):  # type: ignore[misc]
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin to watch."""
         if state.is_world_process_zero and kwargs.get("model") is not None:
-            self._probe.start(kwargs["model"])
+            self._probe.start(kwargs["model"], [(_TRANSFORMERS.Trainer, "training_step")])
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """End the watch after the first of several accumulated batches."""

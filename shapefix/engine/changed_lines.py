@@ -65,7 +65,7 @@ def compare(path: str, reference: str) -> CommitComparison:
     Raises ComparisonFailed.
     """
     folder = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))  # noqa: PTH112
-    root = os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n"))
+    root = os.path.normpath(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n")))
     _git(
         root,
         "rev-parse",
@@ -79,7 +79,7 @@ def compare(path: str, reference: str) -> CommitComparison:
     changes = _git(root, "diff", "--name-status", "--find-renames", "--no-ext-diff", "-z", base)
     files = _changes(root, changes.decode("utf-8", "surrogateescape").split("\0"))
     new = _git(root, "ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
-    files |= {os.path.join(root, os.fsdecode(name)): None for name in new if name}
+    files |= {_absolute(root, os.fsdecode(name)): None for name in new if name}
     return CommitComparison(root, base, files)
 
 
@@ -92,8 +92,13 @@ def _changes(root: str, words: Sequence[str]) -> dict[str, str | None]:
             break
         former = next(left)
         name = next(left) if status[0] in "RC" else former
-        files[os.path.join(root, name)] = None if status[0] == "A" else former
+        files[_absolute(root, name)] = None if status[0] == "A" else former
     return files
+
+
+def _absolute(root: str, name: str) -> str:
+    """Return the path of a file by its name in the repository, with slashes."""
+    return os.path.normpath(os.path.join(root, name))
 
 
 def _git(folder: str, *arguments: str, about: str = "") -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,13 +36,16 @@ class FirstBatchProbe:
     def has_findings(self) -> bool:
         return self.report is not None and bool(self.report.findings)
 
-    def start(self, model: Any) -> None:
-        """Watch from now on, the first time only. A compiled model is left alone."""
+    def start(self, model: Any, within: Sequence[tuple[type, str]] = ()) -> None:
+        """Watch from now on, the first time only. A compiled model is left alone.
+
+        within are methods around the step, whose exceptions end the watch.
+        """
         if self._step is not None:
             return
         from shapefix.runtime.agent.first_step import FirstStep
 
-        self._step = FirstStep(model, self._ended)
+        self._step = FirstStep(model, self._ended, within)
         if any("torch._dynamo" in type(each).__module__ for each in model.modules()):
             _LOGGER.info("shapefix: the model is compiled, and its first batch not watched")
             return

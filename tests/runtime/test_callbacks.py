@@ -73,7 +73,7 @@ def in_lightning(loss: Any, width: int, callback: Any, folder: Path) -> dict[str
     return dict(net.net.state_dict(), steps=trainer.global_step)
 
 
-def in_transformers(loss: Any, width: int, callback: Any, folder: Path) -> dict[str, Any]:
+def in_transformers(loss: Any, width: int, callback: Any, folder: Path, **options: Any) -> dict[str, Any]:
     from transformers import Trainer, TrainingArguments
 
     class Net(nn.Module):  # type: ignore[misc]
@@ -98,7 +98,7 @@ def in_transformers(loss: Any, width: int, callback: Any, folder: Path) -> dict[
         disable_tqdm=True,
         remove_unused_columns=False,
     )
-    trainer = Trainer(net, arguments, train_dataset=rows(), callbacks=callback and [callback])
+    trainer = Trainer(net, arguments, train_dataset=rows(), callbacks=callback and [callback], **options)
     trainer.train()
     return dict(net.net.state_dict(), steps=trainer.state.global_step)
 
@@ -175,6 +175,21 @@ def test_an_exception_is_reported_and_nothing_stays_replaced(
     assert callback.report.error is caught.value
     if loss is good:
         assert [each.code for each in callback.report.findings] == ["SF501"]
+
+
+def test_a_loss_outside_of_the_model_may_raise(tmp_path: Path) -> None:
+    from transformers import Trainer
+
+    before = [*functions(), Trainer.training_step]
+    callback = callback_of("transformers")
+
+    def own_loss(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> torch.Tensor:
+        raise ValueError("a loss of our own")
+
+    with pytest.raises(ValueError, match="a loss of our own") as caught:
+        in_transformers(good, 4, callback, tmp_path, compute_loss_func=own_loss)
+    assert [*functions(), Trainer.training_step] == before
+    assert callback.report.error is caught.value
 
 
 def test_a_compiled_model_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,10 +17,17 @@ from .single_step import StepResult, StepWatch, gradient_names, same_functions
 class FirstStep:
     """The watch of a running process from start() until backward returns, or an exception.
 
-    Nothing else is changed: the step is the one of the training. on_end gets the result, once.
+    Nothing else is changed: the step is the one of the training. on_end gets the result, once. within are
+    methods around the step, as class and name; an exception of one of them ends the watch, too.
     """
 
-    def __init__(self, model: nn.Module, on_end: Callable[[StepResult], None]) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        on_end: Callable[[StepResult], None],
+        within: Sequence[tuple[type, str]] = (),
+    ) -> None:
+        self._within = within
         self._model = model
         self._on_end = on_end
         self._watch = StepWatch()
@@ -52,7 +60,24 @@ class FirstStep:
 
         nn.Module.__call__ = __call__
         torch.autograd.backward = backward
+        for owner, name in self._within:
+            self._guard(owner, name)
         self.is_active = True
+
+    def _guard(self, owner: type, name: str) -> None:
+        """Let an exception of a method end the watch."""
+        original, step = getattr(owner, name), self
+
+        @functools.wraps(original)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except Exception as error:
+                step.end(error)
+                raise
+
+        setattr(owner, name, guarded)
+        self._restored.callback(setattr, owner, name, original)
 
     def failed(self, error: Exception) -> None:
         """End the watch after an exception out of the outermost watched call."""
