@@ -34,7 +34,7 @@ class Library(Protocol):
     """Declared sizes of functions, by qualified name."""
 
     def public_name(self, name: str) -> str:
-        """Qualified name by which an object is known, if it has several."""
+        """Qualified name of an object in the tables, for any of its names."""
 
     def function(self, name: str) -> Handler | None:
         """Handler of a function or class of this qualified name."""

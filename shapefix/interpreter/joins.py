@@ -111,7 +111,7 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
 
 
 def join_positions(tuples: EitherTuple) -> list[Value]:
-    """Join tuples item by item; an item that is not in all of them is unknown."""
+    """Join tuples item by item; an item of some of them is unknown."""
     joined: list[Value] = []
     for position in range(max(len(each.items) for each in tuples.alternatives)):
         items = [each.items[position] for each in tuples.alternatives if position < len(each.items)]

@@ -1,4 +1,4 @@
-"""Flags of the command line: what they decide has the value of a run without them."""
+"""Flags of the command line, and values chosen by their defaults."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _is_setting(first: Value, second: Value) -> bool:
 
 @contextmanager
 def muted_unless_default(ev: Evaluator, tested: Value, outcome: bool) -> Iterator[None]:
-    """Report nothing from a branch that contradicts an assumed default."""
+    """Report nothing from a branch against an assumed default."""
     contradicts = (
         isinstance(tested, OptionFlag)
         and tested.default is not outcome

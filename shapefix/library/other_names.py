@@ -12,7 +12,7 @@ from importlib.resources import files
 
 
 def public_name(name: str) -> str:
-    """Return the name under which the library registers an object; any other name as it is."""
+    """Return the registered name of an object; any other name as it is."""
     return _public_names().get(name, name)
 
 

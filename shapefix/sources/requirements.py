@@ -211,7 +211,7 @@ def _permitted(folder: str, refused: Callable[[Failure], None], *, with_setup: b
 
 
 def _readers(names: Sequence[str]) -> Iterator[tuple[str, Reader]]:
-    """Yield each of these files with its reader, in the order in which their pins count."""
+    """Yield each of these files with its reader, in the order of precedence of their pins."""
     left = dict.fromkeys(names)
     for pattern, read in READERS:
         for name in list(islice((name for name in left if fnmatch(name, pattern)), _MOST_FILES)):

@@ -17,7 +17,7 @@ from shapefix.interpreter.modules import Module, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 
 DETACHED = ".detach()"
-"""Text that a fix puts behind a value."""
+"""Text of a fix after a value."""
 
 _FARTHEST = 8
 """Statements between two backwards with one cure."""
@@ -62,7 +62,7 @@ def added_losses(event: GraphReused) -> Fix | None:
 
 
 def detached_use(event: GraphReused, context: CheckContext) -> Fix | None:
-    """Return the fix for two optimizers: detach the shared part for the one that does not train it."""
+    """Return the fix for two optimizers: detach the shared part for the optimizer of other weights."""
     block, start, end = _statements(event)
     if not block or len(event.names) != 1:
         return None
@@ -90,7 +90,7 @@ def detached_use(event: GraphReused, context: CheckContext) -> Fix | None:
 
 
 def _trains_shared(event: GraphReused, context: CheckContext, between: Sequence[cst.CSTNode]) -> bool | None:
-    """Whether the optimizer that steps after the first backward trains layers of the shared part.
+    """Whether the optimizer between both backwards trains layers of the shared part.
 
     None if no optimizer steps there, or its parameters are unknown.
     """
