@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shapefix.cli.output import counted
-from shapefix.cli.terminal import echo_err
+from shapefix.cli.request import CheckRequest
+from shapefix.cli.terminal import UnusableFile, echo_err
 from shapefix.diagnostics import Diagnostic
 from shapefix.engine.baseline import (
     BaselineEntry,
@@ -39,25 +40,24 @@ class BaselineFile:
     def folder(self) -> str:
         return os.path.dirname(os.path.realpath(self.name))
 
-    def new_findings(
+    def only_new(
         self,
         session: CheckSession,
         settings: Settings,
-        found: Sequence[Diagnostic],
-        *,
-        quiet: bool,
-        verbose: bool,
+        reported: Sequence[Diagnostic],
+        request: CheckRequest,
     ) -> tuple[Diagnostic, ...]:
-        """Return the findings without those in the baseline, and report its stale entries."""
+        """Drop the findings in the baseline, and report its stale entries."""
+        found = [each for each in reported if not each.is_answer]
         matched = match_baseline(self.entries, self._with_entries(session, found))
-        if not quiet:
+        if not request.quiet:
             accepted = len(found) - len(matched.new)
             if accepted:
                 echo_err(f"note: {counted(accepted, 'finding')} in {one_line(self.name)} not shown")
-            self._report_stale(
-                [each for each in matched.left if self._is_checked(each, session, settings)], verbose
-            )
-        return matched.new
+            stale = [each for each in matched.left if self._is_checked(each, session, settings)]
+            self._report_stale(stale, request.verbose)
+        new = set(map(id, matched.new))
+        return tuple(each for each in reported if each.is_answer or id(each) in new)
 
     def _report_stale(self, stale: Sequence[BaselineEntry], verbose: bool) -> None:
         if not stale:
@@ -72,13 +72,13 @@ class BaselineFile:
         )
 
     def write(self, session: CheckSession, settings: Settings, found: Sequence[Diagnostic]) -> None:
-        """Write the findings; entries of files and rules not in this run stay. Raises UnusableBaseline."""
+        """Write the findings; entries of files and rules not in this run stay. Raises UnusableFile."""
         kept = [each for each in self.entries if not self._is_checked(each, session, settings)]
         written = [entry for _, entry in self._with_entries(session, found)]
         try:
             write_baseline(self.name, [*kept, *written])
         except OSError as error:
-            raise UnusableBaseline(f"cannot be written: {reason(error)}") from None
+            raise UnusableFile(self.name, f"cannot be written: {reason(error)}") from None
         others = f", and kept {counted(len(kept), 'other')}" if kept else ""
         echo_err(f"Wrote {counted(len(written), 'finding')} to {one_line(self.name)}{others}.")
 
@@ -104,7 +104,7 @@ class BaselineFile:
 
 
 def open_baseline(name: str, *, write: bool) -> BaselineFile:
-    """Read a baseline; one to write may be missing. Raises UnusableBaseline.
+    """Read a baseline; one to write may be missing. Raises UnusableFile.
 
     A file with another content is not overwritten.
     """
@@ -114,4 +114,4 @@ def open_baseline(name: str, *, write: bool) -> BaselineFile:
     try:
         return BaselineFile(name, read_baseline(name))
     except UnusableBaseline as error:
-        raise UnusableBaseline(f"{error}; {advice}") from None
+        raise UnusableFile(name, f"{error}; {advice}") from None

@@ -1,17 +1,17 @@
 """`shapefix check`, and the steps shared with `shapefix fix`."""
 
-# ruff: noqa: PTH109, PTH112
+# ruff: noqa: PTH109
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from shapefix.cli.baseline import open_baseline
-from shapefix.cli.exit_codes import CLEAN, FAILED, exit_code
+from shapefix.cli.changed import only_changed, open_comparison
+from shapefix.cli.exit_codes import exit_code
 from shapefix.cli.output import (
     counted,
     report_failures,
@@ -20,75 +20,47 @@ from shapefix.cli.output import (
     write,
 )
 from shapefix.cli.request import CheckRequest
-from shapefix.cli.terminal import ProgressBar, echo_err, read_input, use_color, width
+from shapefix.cli.terminal import ProgressBar, UnusableFile, echo_err, read_input, use_color, width
 from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.baseline import UnusableBaseline
-from shapefix.engine.batch import project_root_of, requirements_root
-from shapefix.engine.session import CheckSession, StandardInput, discovered_files
+from shapefix.engine.session import CheckSession, StandardInput
 from shapefix.engine.settings import Settings
-from shapefix.engine.source_overlay import real_path
-from shapefix.report.formats import FINDING_FORMATS
-from shapefix.report.view import Coverage, FixOffer, View, one_line, placed
+from shapefix.report.formats import FINDING_FORMATS, STATISTICS_FORMATS
+from shapefix.report.view import Coverage, FixOffer, View, placed
 from shapefix.sources.configuration import ConfigurationError, suggestion
 from shapefix.sources.text import is_notebook
 
 if TYPE_CHECKING:
-    from shapefix.report.formats import FindingFormat
+    from shapefix.report.formats import FindingFormat, StatisticsFormat
+    from shapefix.runtime.confirmation.run_record import Record
 
 
 def check(request: CheckRequest) -> int:
-    """Report findings. Raises ConfigurationError."""
+    """Report findings. Raises ConfigurationError and UnusableFile."""
     settings = Settings(request.options)
     if request.show_files or request.show_settings:
-        return _show(request, settings)
+        from shapefix.cli.check_inputs import show_inputs
+
+        return show_inputs(request, settings)
     output_format = format_of(request, settings)
-    if request.with_probe is not None:
-        from shapefix.runtime.confirmation.run_record import UnusableRecord, read
-
-        try:
-            record = read(request.with_probe)
-        except UnusableRecord as error:
-            echo_err(f"error: {one_line(request.with_probe)}: {error}")
-            return FAILED
-    try:
-        baseline = (
-            None
-            if request.baseline is None
-            else open_baseline(request.baseline, write=request.write_baseline)
-        )
-    except UnusableBaseline as error:
-        return _unusable_baseline(request, error)
+    statistics = _statistics_format(output_format) if request.statistics else None
+    record = None if request.with_probe is None else _record(request.with_probe)
+    baseline = (
+        None if request.baseline is None else open_baseline(request.baseline, write=request.write_baseline)
+    )
+    comparison = None if request.changed is None else open_comparison(request, request.changed)
     session = run_session(request, settings)
-    reported, failures = session.findings(), session.failures()
-    if request.with_probe is not None:
-        from shapefix.runtime.confirmation.confirm import Confirmer
-
-        reported = Confirmer(record, session.data).judged(reported)
-    if any(map(is_notebook, session.files)):
-        from shapefix.diagnosis.stored_findings import with_stored_errors
-
-        reported = with_stored_errors(session, reported)
+    reported, failures = _confirmed(session, record), session.failures()
+    if baseline is not None and request.write_baseline:
+        baseline.write(session, settings, without_answers(reported))
+        report_failures(failures, View(os.getcwd()))
+        return exit_code(False, bool(failures))
     if baseline is not None:
-        found = without_answers(reported)
-        if request.write_baseline:
-            try:
-                baseline.write(session, settings, found)
-            except UnusableBaseline as error:
-                return _unusable_baseline(request, error)
-            report_failures(failures, View(os.getcwd()))
-            return exit_code(False, bool(failures))
-        new = set(
-            map(
-                id,
-                baseline.new_findings(session, settings, found, quiet=request.quiet, verbose=request.verbose),
-            )
-        )
-        reported = tuple(each for each in reported if each.is_answer or id(each) in new)
+        reported = baseline.only_new(session, settings, reported, request)
+    if comparison is not None:
+        reported = only_changed(comparison, session, reported, request)
     findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, session)
-    if request.statistics:
-        from shapefix.report import statistics
-
+    if statistics is not None:
         write(statistics.render(findings, view))
         report_failures(failures, view)
     else:
@@ -98,9 +70,28 @@ def check(request: CheckRequest) -> int:
     return exit_code(bool(findings), bool(failures), request.exit_zero)
 
 
-def _unusable_baseline(request: CheckRequest, error: UnusableBaseline) -> int:
-    echo_err(f"error: {one_line(request.baseline or '')}: {error}")
-    return FAILED
+def _record(name: str) -> Record:
+    """Read the record of a probe run. Raises UnusableFile."""
+    from shapefix.runtime.confirmation.run_record import UnusableRecord, read
+
+    try:
+        return read(name)
+    except UnusableRecord as error:
+        raise UnusableFile(name, str(error)) from None
+
+
+def _confirmed(session: CheckSession, record: Record | None) -> tuple[Diagnostic, ...]:
+    """Return the findings, compared with a probe run and with the errors stored in notebooks."""
+    reported = session.findings()
+    if record is not None:
+        from shapefix.runtime.confirmation.confirm import Confirmer
+
+        reported = Confirmer(record, session.data).judged(reported)
+    if any(map(is_notebook, session.files)):
+        from shapefix.diagnosis.stored_findings import with_stored_errors
+
+        reported = with_stored_errors(session, reported)
+    return reported
 
 
 def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
@@ -146,7 +137,9 @@ def _offer(session: CheckSession, settings: Settings, finding: Diagnostic) -> Fi
         return FixOffer.NONE
     if not session.is_given(path):
         return FixOffer.OUTSIDE
-    return FixOffer.APPLIED if settings.fixes(path, fix) else FixOffer.NEEDS_OPTION
+    if not settings.is_fixable(path, finding.code):
+        return FixOffer.NONE
+    return FixOffer.APPLIED if settings.fixes(path, fix, finding.code) else FixOffer.NEEDS_OPTION
 
 
 def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
@@ -154,11 +147,25 @@ def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
     if request.output_format is not None:
         return FINDING_FORMATS[request.output_format]
     configuration = settings.configurations.nearest(os.path.realpath(os.curdir))
-    chosen = configuration.output_format or "full"
+    layer = configuration.setting_layer("output_format")
+    if layer is None or layer.output_format is None:
+        return FINDING_FORMATS["full"]
+    chosen = layer.output_format
     if chosen not in FINDING_FORMATS:
         hint = suggestion(chosen, FINDING_FORMATS, f"; choose from {', '.join(FINDING_FORMATS)}")
-        raise ConfigurationError(f"{configuration.path}: output-format: unknown format {chosen!r}{hint}")
+        raise ConfigurationError(f"{layer.source}output-format: unknown format {chosen!r}{hint}")
     return FINDING_FORMATS[chosen]
+
+
+def _statistics_format(output_format: FindingFormat) -> StatisticsFormat:
+    """Return the format of --statistics. Raises click.UsageError for one without statistics, as ruff does."""
+    import click
+
+    found = STATISTICS_FORMATS.get(output_format.name)
+    if found is None:
+        known = ", ".join(STATISTICS_FORMATS)
+        raise click.UsageError(f"--statistics has the formats {known}, but not {output_format.name}")
+    return found
 
 
 def report_notes(
@@ -187,47 +194,3 @@ def report_notes(
     if stats.importers:
         does = "imports" if stats.importers == 1 else "import"
         echo_err(f"Also ran {counted(stats.importers, 'file')} of the project that {does} the given files")
-
-
-def _show(request: CheckRequest, settings: Settings) -> int:
-    """List the files or the settings of a check without running it."""
-    name = StandardInput(b"", request.stdin_filename) if request.reads_stdin else None
-    found = discovered_files(request.paths, settings, name)
-    view = View(os.getcwd())
-    if request.show_files:
-        for path in found.files:
-            sys.stdout.write(one_line(view.absolute(path)) + "\n")
-    if request.show_settings:
-        seen: set[str | None] = set()
-        folders = [os.path.realpath(each) for each in request.paths if os.path.isdir(each)]
-        for path in map(real_path, found.files):
-            configuration = settings.configuration(path)
-            if configuration.path in seen:
-                continue
-            seen.add(configuration.path)
-            root = requirements_root(project_root_of(path, folders), folders)
-            shown = _settings(configuration.path, path, root, settings)
-            write(one_line(line) + "\n" for line in shown)
-    report_failures(found.failures, view)
-    if not request.quiet:
-        report_skipped_links(found.outside, view, verbose=True)
-    return FAILED if found.failures else CLEAN
-
-
-def _settings(source: str | None, path: str, root: str, settings: Settings) -> Iterable[str]:
-    """Render the settings of one configuration file, as they apply to the file at path.
-
-    root is the last folder with requirements for it.
-    """
-    configuration = settings.configuration(path)
-    yield f"# {source or 'defaults, without a configuration file'}\n"
-    yield f"root = {configuration.root}\n"
-    yield f"rules = {', '.join(sorted(settings.rules_of(configuration))) or 'none'}\n"
-    yield f"exclude = {', '.join(configuration.exclude + configuration.extend_exclude)}\n"
-    for pattern, selectors in configuration.per_file_ignores:
-        yield f"per-file-ignores = {pattern}: {', '.join(selectors)}\n"
-    yield f"unsafe-fixes = {str(settings.unsafe_fixes(path)).lower()}\n"
-    yield f"preview = {str(settings.preview(path)).lower()}\n"
-    version = settings.transformers_version(path, root)
-    yield f"transformers-version = {version or 'newest'}\n"
-    yield f"cache-dir = {settings.cache_dir(path) or 'none'}\n"

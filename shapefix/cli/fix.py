@@ -37,7 +37,10 @@ def fix(request: CheckRequest) -> int:
     view = view_of(request, settings, session)
     if request.reads_stdin:
         return _fix_standard_input(request, session, view, output_format)
-    return (_apply if request.apply else _show)(request, session, view, output_format)
+    if not request.apply:
+        return _show(request, session, view, output_format)
+    lists = not request.quiet or settings.configurations.nearest(view.folder).show_fixes
+    return _apply(request, session, view, output_format, lists)
 
 
 def add_noqa(request: CheckRequest, reason: str) -> int:
@@ -90,8 +93,10 @@ def _show(request: CheckRequest, session: CheckSession, view: View, output_forma
     return exit_code(bool(repairs or remaining), bool(failures), request.exit_zero)
 
 
-def _apply(request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat) -> int:
-    """Write the repairs, and report the remaining findings."""
+def _apply(
+    request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat, lists: bool
+) -> int:
+    """Write the repairs, list them if requested, and report the remaining findings."""
     from shapefix.repair import writes
 
     # Programs that parse findings from stdout must not see anything else there.
@@ -103,7 +108,7 @@ def _apply(request: CheckRequest, session: CheckSession, view: View, output_form
         if repair.old == repair.new:
             continue
         repairs.append(repair)
-        if not request.quiet:
+        if lists:
             path = one_line(view.relative(repair.old.path))
             counts = Counter(finding.code for finding in repair.applied)
             what = ", ".join(f"{number} x {code}" for code, number in sorted(counts.items()))

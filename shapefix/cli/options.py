@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from shapefix.report.formats import FINDING_FORMATS
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from shapefix.sources.configuration import IgnoresByPattern
+
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -39,8 +45,43 @@ def memory_size(ctx: click.Context, option: click.Parameter, value: str | None) 
     return int(amount)
 
 
-def _rules_option(flag: str, text: str) -> Callable[[Command], Command]:
-    return click.option(flag, multiple=True, metavar="RULES", callback=_listed, help=text)
+def _ignores(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> IgnoresByPattern:
+    """Read `PATTERN:RULE,…`, the notation of ruff."""
+    found: dict[str, list[str]] = {}
+    for each in _listed(ctx, option, values):
+        pattern, _, rule = (part.strip() for part in each.rpartition(":"))
+        if not pattern or not rule:
+            raise click.BadParameter(f"{each!r} is not PATTERN:RULE, for example tests/*:SF105", ctx, option)
+        found.setdefault(pattern, []).append(rule)
+    return tuple((pattern, tuple(rules)) for pattern, rules in found.items())
+
+
+def completed_by(name: str) -> Completer:
+    """Return the completion of a value by a function of `completion`, imported when a shell asks for it."""
+
+    def complete(ctx: click.Context, option: click.Parameter, text: str) -> list[CompletionItem]:
+        from shapefix.cli import completion
+
+        found: Completer = getattr(completion, name)
+        return found(ctx, option, text)
+
+    return complete
+
+
+def _list_option(flag: str, metavar: str, text: str) -> Callable[[Command], Command]:
+    complete = completed_by("rules") if metavar == "RULES" else None
+    return click.option(
+        flag, multiple=True, metavar=metavar, callback=_listed, help=text, shell_complete=complete
+    )
+
+
+def _ignores_option(flag: str, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, multiple=True, metavar="PATTERN:RULE", callback=_ignores, help=text)
+
+
+def environment_variable(option: str) -> dict[str, Any]:
+    """Return the settings of an option with a variable: that of ruff with our name."""
+    return {"envvar": f"SHAPEFIX_{option.upper().replace('-', '_')}", "show_envvar": True}
 
 
 transformers_option = click.option(
@@ -64,31 +105,57 @@ text_or_json_option = click.option(
 def shared_options(command: Command) -> Command:
     """Add the options shared by check and fix."""
     options = [
-        click.argument("paths", nargs=-1),
-        _rules_option("--select", "Enable only these rules: codes, prefixes, names or ALL, comma-separated."),
-        _rules_option("--ignore", "Disable rules."),
-        _rules_option("--extend-select", "Enable additional rules."),
+        click.argument("paths", nargs=-1, type=click.Path()),
+        _list_option(
+            "--select", "RULES", "Enable only these rules: codes, prefixes, names or ALL, comma-separated."
+        ),
+        _list_option("--ignore", "RULES", "Disable rules."),
+        _list_option("--extend-select", "RULES", "Enable additional rules."),
+        _ignores_option("--per-file-ignores", "Disable a rule in files that match a pattern."),
+        _ignores_option("--extend-per-file-ignores", "The same, on top of those of the configuration."),
+        _list_option("--exclude", "PATTERNS", "Skip these files and folders, instead of the default ones."),
+        _list_option("--extend-exclude", "PATTERNS", "Skip these files and folders, too."),
+        _list_option("--fixable", "RULES", "Apply the fixes of these rules only."),
+        _list_option("--unfixable", "RULES", "Show the fixes of these rules, but do not apply them."),
+        click.option("--ignore-noqa", is_flag=True, help="Report what comments suppress, too."),
         click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Include unsafe fixes."),
         click.option(
             "--preview/--no-preview", default=None, help="Include findings that rest on an assumption."
         ),
         click.option(
-            "--output-format", type=click.Choice([*FINDING_FORMATS]), help="Output format. [default: full]"
+            "--output-format",
+            type=click.Choice([*FINDING_FORMATS]),
+            help="Output format. [default: full]",
+            **environment_variable("output-format"),
         ),
         click.option(
-            "--config", type=click.Path(), metavar="FILE", help="Use this configuration file for all paths."
+            "--config",
+            multiple=True,
+            metavar="FILE|KEY=VALUE",
+            help="Use this configuration file for all paths, or override one key of it, in TOML.",
         ),
         click.option("--isolated", is_flag=True, help="Ignore all configuration files."),
         transformers_option,
-        click.option("--force-exclude", is_flag=True, help="Apply excludes to files passed explicitly, too."),
+        click.option(
+            "--force-exclude/--no-force-exclude",
+            default=None,
+            help="Apply excludes to files passed explicitly, too.",
+        ),
         click.option("--stdin-filename", metavar="NAME", help="File name to use for code read from stdin."),
         click.option(
             "--cache-dir",
             type=click.Path(),
             metavar="FOLDER",
             help="Folder for cached results. [default: in the user's cache folder]",
+            **environment_variable("cache-dir"),
         ),
-        click.option("--no-cache", "-n", is_flag=True, help="Do not read or write the cache."),
+        click.option(
+            "--no-cache",
+            "-n",
+            is_flag=True,
+            help="Do not read or write the cache.",
+            **environment_variable("no-cache"),
+        ),
         click.option(
             "--jobs",
             "-j",
@@ -96,7 +163,7 @@ def shared_options(command: Command) -> Command:
             metavar="N",
             help="Number of processes. [default: number of CPUs]",
         ),
-        click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
+        click.option("--exit-zero", "-e", is_flag=True, help="Exit with 0 even if there are findings."),
         click.option(
             "--verbose",
             "-v",

@@ -1,19 +1,38 @@
 """Write findings, failures and diffs: results to stdout, messages to stderr."""
 
+# ruff: noqa: PTH100, PTH103, PTH120, PTH123
+
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 
-from shapefix.cli.terminal import echo_err
+from shapefix.cli.terminal import UnusableFile, echo_err
 from shapefix.diagnostics import Diagnostic, Failure, Unchecked
 from shapefix.report.view import View, failure_line, is_visible, one_line, unchecked_line, visible
+from shapefix.sources.text import reason
 
 
 def write(pieces: Iterable[str]) -> None:
     """Write pieces of text as they are."""
     sys.stdout.writelines(pieces)
+
+
+@contextmanager
+def output_to(name: str | None) -> Iterator[None]:
+    """Redirect stdout to a file, and create its folders, as ruff does. Raises UnusableFile."""
+    if name is None:
+        yield
+        return
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(name)), exist_ok=True)
+        file = open(name, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+    except OSError as error:
+        raise UnusableFile(name, f"cannot be written: {reason(error)}") from None
+    with file, redirect_stdout(file):
+        yield
 
 
 def write_diff(view: View, path: str, old: str, new: str) -> None:
@@ -47,9 +66,9 @@ def report_failures(failures: Iterable[Failure], view: View) -> None:
 
 def report_rejected(rejected: Iterable[tuple[Diagnostic, str]], view: View) -> None:
     """Report each rejected repair, and the reason, in one line."""
-    for finding, reason in rejected:
+    for finding, why in rejected:
         place = f"{one_line(view.relative(finding.span.path))}:{finding.span.row}:{finding.span.column}"
-        echo_err(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
+        echo_err(f"not repaired: {place}: {finding.code}: {one_line(why)}")
 
 
 def report_skipped_links(paths: Sequence[str], view: View, verbose: bool) -> None:

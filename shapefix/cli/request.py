@@ -1,8 +1,11 @@
 """The parsed command line of check or fix."""
 
+# ruff: noqa: PTH110
+
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +32,7 @@ class CheckRequest:
     baseline: str | None = None
     write_baseline: bool = False
     add_noqa: str | None = None
+    changed: str | None = None
     diff: bool = False
     fix_only: bool = False
     exit_non_zero_on_fix: bool = False
@@ -54,13 +58,20 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
         raise click.UsageError("cannot combine standard input (-) with other paths")
     if not reads_stdin and stdin_filename is not None:
         raise click.UsageError("--stdin-filename requires standard input; pass - as the only path")
-    if given["config"] is not None and given["isolated"]:
-        raise click.UsageError("--config and --isolated cannot be combined")
+    file, inline = _configurations(given["config"], given["isolated"])
     options = CheckOptions(
         select=given["select"] or None,
         ignore=given["ignore"],
         extend_select=given["extend_select"],
-        config=given["config"],
+        exclude=given["exclude"] or None,
+        extend_exclude=given["extend_exclude"],
+        per_file_ignores=given["per_file_ignores"] or None,
+        extend_per_file_ignores=given["extend_per_file_ignores"],
+        fixable=given["fixable"] or None,
+        unfixable=given["unfixable"],
+        ignore_noqa=given["ignore_noqa"],
+        config=file,
+        inline_config=inline,
         isolated=given["isolated"],
         transformers_version=given["transformers_version"],
         cache_dir=given["cache_dir"],
@@ -69,6 +80,7 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
         unsafe_fixes=given["unsafe_fixes"],
         preview=given["preview"],
         force_exclude=given["force_exclude"],
+        show_fixes=given.get("show_fixes"),
         verbose=given["verbose"],
     )
     flags = (
@@ -84,6 +96,7 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
         "baseline",
         "write_baseline",
         "add_noqa",
+        "changed",
         "diff",
         "exit_non_zero_on_fix",
     )
@@ -94,7 +107,20 @@ def parse_request(given: Mapping[str, Any]) -> CheckRequest:
     return CheckRequest(paths or (".",), options, stdin_filename, reads_stdin, **chosen)
 
 
-_REPORTS = ("statistics", "show_files", "show_settings", "with_probe", "baseline")
+def _configurations(values: Sequence[str], isolated: bool) -> tuple[str | None, tuple[str, ...]]:
+    """Return the file and the settings among the values of --config. Raises click.UsageError."""
+    import click
+
+    settings = [each for each in values if "=" in each and not os.path.exists(each)]
+    files = [each for each in values if each not in settings]
+    if len(files) > 1:
+        raise click.UsageError("--config accepts only one file")
+    if files and isolated:
+        raise click.UsageError("--config FILE and --isolated cannot be combined")
+    return next(iter(files), None), tuple(settings)
+
+
+_REPORTS = ("statistics", "show_files", "show_settings", "with_probe", "baseline", "changed")
 """The options of check for a report without repairs."""
 
 
@@ -117,6 +143,14 @@ def _repairs_of_check(given: Mapping[str, Any]) -> bool:
             raise click.UsageError("the reason of --add-noqa must be one line")
     if given["write_baseline"] and given["baseline"] is None:
         raise click.UsageError("--write-baseline needs a file: --baseline FILE --write-baseline")
+    if given["diff"] and given["show_fixes"]:
+        raise click.UsageError("--diff and --show-fixes cannot be combined")
+    if given["changed"] is not None and given["write_baseline"]:
+        raise click.UsageError("--changed and --write-baseline cannot be combined")
+    if "-" in given["paths"] or given["stdin_filename"] is not None:
+        needs_files = next((each for each in ("changed", "watch") if given[each]), None)
+        if needs_files is not None:
+            raise click.UsageError(f"--{needs_files} needs files, not standard input")
     if given["exit_non_zero_on_fix"] and given["exit_zero"]:
         raise click.UsageError("--exit-non-zero-on-fix and --exit-zero cannot be combined")
     return not given["diff"] and (given["fix"] or given["fix_only"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import logging
 import os
@@ -9,6 +10,7 @@ import sys
 
 from shapefix.cli.exit_codes import CLEAN, FAILED
 from shapefix.cli.terminal import echo_err
+from shapefix.engine.gc_control import gc_paused
 
 
 def server() -> int:
@@ -16,8 +18,11 @@ def server() -> int:
     if importlib.util.find_spec("pygls") is None or importlib.util.find_spec("lsprotocol") is None:
         echo_err("error: the language server needs more packages: pip install 'shapefix[editor]'")
         return FAILED
-    from shapefix.server.features import make_server
+    with gc_paused():
+        # The protocol's thousand classes would start many collections.
+        from shapefix.server.features import make_server
 
+        gc.freeze()
     logging.disable(logging.CRITICAL)
     # What is printed by accident must not get between the messages.
     output = os.fdopen(os.dup(1), "wb")

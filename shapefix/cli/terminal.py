@@ -42,6 +42,15 @@ class InputUnreadable(Exception):
     """Standard input cannot be read; the message has the reason."""
 
 
+class UnusableFile(Exception):
+    """A file named by an option cannot be used; the message has its name and the reason."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        from shapefix.report.view import one_line
+
+        super().__init__(f"{one_line(name)}: {reason}")
+
+
 def read_input() -> bytes:
     """Return the content of standard input. Raises InputUnreadable."""
     try:

@@ -13,6 +13,7 @@ from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.option_flags import OptionFlag
 from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.symbols import BatchSize
 
@@ -65,7 +66,8 @@ class Collated(Event):
     in ModelCalled; single is True for batches of one sample. none are the `return` statements of
     `__getitem__` without a sample, and the function if its end is reached without one. forward is that of a
     model of transformers with the batch as its input in training, and its loss as the trainer's. returned is
-    the result of a project's model for the batch, None if it is not followed.
+    the result of a project's model for the batch, None if it is not followed. flags are those of the command
+    line that are assumed to have their defaults.
     """
 
     consumer: str
@@ -78,6 +80,7 @@ class Collated(Event):
     none: tuple[Place, ...] = ()
     forward: CallSignature | None = None
     returned: Value | None = None
+    flags: tuple[OptionFlag, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

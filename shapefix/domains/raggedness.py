@@ -11,7 +11,7 @@ from shapefix.interpreter.per_item_sizes import provably_ragged, rebound
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.bounds import same
-from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.polynomials import ONE, Size, every_symbol
 from shapefix.tensors.symbols import PerItemSize
 
 DEEPEST = 4
@@ -121,7 +121,9 @@ def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> S
 
 
 def total(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """Sum of a size over all items, of an unknown number."""
+    """Sum of a size over all items, of an unknown number: that of a constant size is a multiple of it."""
+    if varying(size, axes) is None and size != ONE:
+        return size * _over_all(ONE, axes, "total", source)
     return _over_all(size, axes, "total", source)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.facts import Fact
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,3 +37,11 @@ class MethodOverridden(Event):
     method: cst.FunctionDef
     missing: str
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataRequired(Fact):
+    """Settings of a trainer; its construction with an evaluation, but no data for it, raises.
+
+    Before transformers 4.46 only the first evaluation raises.
+    """

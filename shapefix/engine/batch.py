@@ -16,6 +16,7 @@ from shapefix.engine.tasks import FileChecker, FileResult, FileTask
 from shapefix.engine.user_cache import signing_key
 from shapefix.sources.project import project_root
 from shapefix.sources.relevance import mentions_library
+from shapefix.sources.suppressions import has_suppressions
 from shapefix.sources.text import Unreadable
 
 WORTH_PROCESSES = 300_000
@@ -101,7 +102,7 @@ class BatchRunner:
             content = content_hash(data) if cache else ""
             known = cache.get(path, content) if cache else None
             if known is not None:
-                take(_remembered(path, known, mentions_library(data)))
+                take(_remembered(path, known, data))
             else:
                 yield _Miss(task, content)
 
@@ -185,7 +186,8 @@ def processors() -> int:
         return os.cpu_count() or 1
 
 
-def _remembered(path: str, known: CachedResult, relevant: bool) -> FileResult:
+def _remembered(path: str, known: CachedResult, data: bytes) -> FileResult:
+    relevant = mentions_library(data)
     found = frozenset(path for path, content in known.dependencies.items() if content is not None)
     return FileResult(
         path,
@@ -196,6 +198,7 @@ def _remembered(path: str, known: CachedResult, relevant: bool) -> FileResult:
         relevant=relevant,
         cached=True,
         called=known.called,
+        has_suppressions=relevant and has_suppressions(data),
     )
 
 

@@ -1,13 +1,14 @@
 """Results of earlier runs, valid until a dependency changes."""
 
 # Paths are plain strings here: this runs for every file of a warm run.
-# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH116, PTH118, PTH120, PTH123, PTH208
+# ruff: noqa: PTH100, PTH103, PTH105, PTH106, PTH108, PTH110, PTH116, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from shapefix.sources.text import Unreadable, read_bytes
 
 _LARGEST_ENTRY = 64_000_000
 _NOT_A_FILE = "not a readable file"
+_ENTRY_NAME = re.compile(rf"[0-9a-f]{{{len(content_hash(b''))}}}")
 _IGNORE_ALL = "# The cache of shapefix: safe to delete.\n*\n"
 
 
@@ -44,6 +46,25 @@ def fingerprint(*settings: str) -> str:
         state = os.stat(path)
         parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")
     return content_hash("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+
+def remove_results(directory: str) -> int | None:
+    """Delete the results in a cache folder, and return their number; None if it is not a cache.
+
+    Anything else in the folder stays.
+    """
+    ignore = os.path.join(directory, ".gitignore")
+    try:
+        if read_bytes(ignore, len(_IGNORE_ALL)) != _IGNORE_ALL.encode():
+            return None
+    except Unreadable:
+        return None
+    names = [name for name in os.listdir(directory) if _ENTRY_NAME.fullmatch(name)]
+    for name in (*names, ".gitignore"):
+        os.unlink(os.path.join(directory, name))
+    with contextlib.suppress(OSError):
+        os.rmdir(directory)
+    return len(names)
 
 
 class Cache:

@@ -129,11 +129,6 @@ class LiveSession(CheckSession):
             return self._display.failure(outcome)
         return self._named(outcome)
 
-    def place(self, path: str, row: int) -> tuple[str, int]:
-        """Return the path in findings of a row of a file, and the row there: that in a cell of a notebook."""
-        shown, row_there = self._display.place(path, row)
-        return shown, row if row_there is None else row_there
-
     def shown_span(self, span: Span) -> Span:
         """Return a span of a file as findings have it."""
         path, row = self.place(span.path, span.row)

@@ -27,6 +27,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
+from shapefix.engine.suppression_findings import CODES, UNUSED, SuppressionRules
 from shapefix.engine.tasks import FileResult
 from shapefix.sources.suppressions import apply_suppressions
 from shapefix.sources.text import Unreadable, is_notebook
@@ -43,7 +44,8 @@ class FindingsByFile:
 
     given are the checked files; checking them may find something in other files. in_use adds to a finding
     how the project uses its code, and hides one in unused code or in a demo as info. function returns the
-    qualified name of the function around a place, "" without one.
+    qualified name of the function around a place, "" without one. is_whole says that the whole project of a
+    file is checked, so that what its comments suppress is known.
     """
 
     def __init__(
@@ -53,7 +55,10 @@ class FindingsByFile:
         given: Collection[str],
         in_use: Callable[[Diagnostic], Diagnostic] = lambda finding: finding,
         function: Callable[[Span], str] = lambda place: "",
+        is_whole: Callable[[str], bool] = lambda path: False,
     ) -> None:
+        self._is_whole = is_whole
+        self._commented: set[str] = set()
         self._settings = settings
         self._in_use = in_use
         self._function = function
@@ -71,6 +76,9 @@ class FindingsByFile:
             known.pop(result.path, None)
             if new:
                 known[result.path] = new  # type: ignore[assignment]
+        self._commented.discard(result.path)
+        if result.has_suppressions and result.path in self._given:
+            self._commented.add(result.path)
         self._called_from.pop(result.path, None)
         if result.called:
             self._called_from[result.path] = result.called
@@ -110,6 +118,8 @@ class FindingsByFile:
                 if not self._is_refuted(path, each)
             ):
                 by_path.setdefault(finding.span.path, []).append(finding)
+            for path in self._commented:
+                by_path.setdefault(path, [])
             self._selected = [each for path in sorted(by_path) for each in self.selected(path, by_path[path])]
         return self._selected
 
@@ -150,13 +160,26 @@ class FindingsByFile:
             return []
         reported = self._settings.reported(path)
         found = [finding for finding in findings if finding.code in reported or finding.is_answer]
-        if not found:
+        if self._settings.options.ignore_noqa:
+            return sorted(found, key=_place)
+        about_comments = self._suppression_rules(path, reported)
+        if not found and about_comments.is_empty:
             return []
         try:
-            kept = apply_suppressions(self._overlay.source(path), found).kept
+            source = self._overlay.source(path)
         except Unreadable:
-            kept = tuple(found)
+            return sorted(found, key=_place)
+        result = apply_suppressions(source, found)
+        kept = list(result.kept)
+        if not about_comments.is_empty:
+            kept += about_comments.findings(source, result)
         return sorted(kept, key=_place)
+
+    def _suppression_rules(self, path: str, reported: frozenset[str]) -> SuppressionRules:
+        if path not in self._commented or CODES.isdisjoint(reported):
+            return SuppressionRules(frozenset(), is_certain=False)
+        is_certain = UNUSED in reported and not self._failures and self._is_whole(path)
+        return SuppressionRules(reported, is_certain)
 
 
 def _is_test(path: str) -> bool:

@@ -64,7 +64,7 @@ def repair_files(
     repairable: set[str] = set()
     for finding in findings.kept():
         if finding.fix is not None and finding.span.path in given:
-            if runner.settings.fixes(finding.span.path, finding.fix):
+            if runner.settings.fixes(finding.span.path, finding.fix, finding.code):
                 repairable.add(finding.span.path)
     for path in sorted(repairable):
         yield repair_file(runner, findings, path, write)
@@ -101,7 +101,7 @@ def _repair_file(
     """Repair one file, and leave its new text in the overlay."""
 
     def allowed(fix: Fix, finding: Diagnostic) -> bool:
-        return runner.settings.fixes(path, fix) if only is None else only(finding)
+        return runner.settings.fixes(path, fix, finding.code) if only is None else only(finding)
 
     try:
         data = runner.overlay.data(path)

@@ -16,6 +16,7 @@ from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
 from shapefix.engine.repairs import FileRepair, repair_file, repair_files, suppress_findings
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay, real_path
+from shapefix.engine.suppression_findings import CODES
 from shapefix.engine.tasks import FileResult
 from shapefix.sources.discovery import DiscoveredFiles, discover
 from shapefix.sources.importers import MOST_SEARCHED, importers, is_importable
@@ -94,7 +95,7 @@ class CheckSession:
         self._unused: dict[str, UnusedCode] = {}
         self._roots: dict[str, str] = {}
         self._findings = FindingsByFile(
-            settings, self._overlay, self._names.keys(), self._in_use, self._function
+            settings, self._overlay, self._names.keys(), self._in_use, self._function, self._is_whole
         )
         self._imports: dict[str, frozenset[str]] = {}
         self._unchecked: dict[str, tuple[Unchecked, ...]] = {}
@@ -165,6 +166,14 @@ class CheckSession:
     def _is_in_folder(self, path: str) -> bool:
         """Whether a file is checked because a folder around it was given."""
         return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders)
+
+    def _is_whole(self, path: str) -> bool:
+        """Whether the whole project of a file is checked."""
+        options = self._settings.options
+        if options.exclude or options.extend_exclude or self._discovered.failures:
+            return False
+        root = project_root_of(path, self._folders)
+        return root in self._folders or self._is_in_folder(root)
 
     def _check(self, paths: Sequence[str], progress: Progress | None) -> None:
         done = 0
@@ -298,6 +307,11 @@ class CheckSession:
         """Return the path of a file in findings, by its absolute path."""
         return self._display.path(path)
 
+    def place(self, path: str, row: int) -> tuple[str, int]:
+        """Return the path in findings of a row of a file, and the row there: that in a cell of a notebook."""
+        shown, row_there = self._display.place(path, row)
+        return shown, row if row_there is None else row_there
+
     def is_given(self, path: str) -> bool:
         """Check whether the file at an absolute path is under the given paths."""
         return path in self._names
@@ -314,7 +328,7 @@ class CheckSession:
             for finding in self._findings.kept()
             if finding.span.path not in self._names
             and finding.fix is not None
-            and self._settings.fixes(finding.span.path, finding.fix)
+            and self._settings.fixes(finding.span.path, finding.fix, finding.code)
         }
         return tuple(sorted(elsewhere))
 
@@ -345,7 +359,7 @@ class CheckSession:
         """
         by_file: dict[str, list[Diagnostic]] = {}
         for finding in self._findings.kept():
-            if finding.span.path in self._names and not finding.is_answer:
+            if finding.span.path in self._names and not finding.is_answer and finding.code not in CODES:
                 by_file.setdefault(finding.span.path, []).append(finding)
         for path, found in sorted(by_file.items()):
             outcome = suppress_findings(self._runner, found, path, reason, write)
@@ -396,7 +410,7 @@ def discovered_files(
     Raises ConfigurationError if there are no files whose configuration is valid.
     """
     if standard_input is None:
-        found = discover(paths, settings.configurations, force_exclude=settings.options.force_exclude)
+        found = discover(paths, settings.configurations)
         return _with_valid_settings(found, settings)
     name = standard_input.filename
     return DiscoveredFiles((os.path.abspath(name) if name else os.path.join(os.getcwd(), "<stdin>"),), ())

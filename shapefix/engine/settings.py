@@ -16,8 +16,13 @@ from shapefix.rulebook.pages import pages
 from shapefix.sources.configuration import (
     Configuration,
     ConfigurationError,
+    ConfigurationLayer,
     Configurations,
+    FileIgnores,
+    IgnoresByPattern,
+    SingleConfiguration,
     read_configuration,
+    read_inline,
 )
 from shapefix.sources.discovery import discover
 from shapefix.sources.requirements import Requirements
@@ -28,14 +33,22 @@ from shapefix.sources.selection import RuleRow, Selection, covered, selected
 class CheckOptions:
     """Options of the command line; None if an option is not given.
 
-    config is the path of a configuration for all files; isolated ignores all configurations. jobs is the
-    number of processes.
+    config is the path of a configuration for all files, inline_config are settings like `preview = true`;
+    isolated ignores all configuration files. jobs is the number of processes.
     """
 
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] | None = None
+    extend_exclude: tuple[str, ...] = ()
+    per_file_ignores: IgnoresByPattern | None = None
+    extend_per_file_ignores: IgnoresByPattern = ()
+    fixable: tuple[str, ...] | None = None
+    unfixable: tuple[str, ...] = ()
+    ignore_noqa: bool = False
     config: str | None = None
+    inline_config: tuple[str, ...] = ()
     isolated: bool = False
     transformers_version: str | None = None
     cache_dir: str | None = None
@@ -43,7 +56,8 @@ class CheckOptions:
     jobs: int | None = None
     unsafe_fixes: bool | None = None
     preview: bool | None = None
-    force_exclude: bool = False
+    force_exclude: bool | None = None
+    show_fixes: bool | None = None
     verbose: bool = False
 
 
@@ -56,20 +70,48 @@ class Settings:
             [(page.code, page.name, page.severity) for page in pages()] if table is None else table
         )
         self._rules: dict[str | None, frozenset[str]] = {}
+        self._fixable: dict[str | None, frozenset[str]] = {}
         self._requirements = Requirements()
         self._invalid: dict[str, ConfigurationError | None] = {}
         self._refused: dict[str, Failure] = {}
 
     @cached_property
     def configurations(self) -> Configurations:
-        """The configuration of each folder."""
+        """The configuration of each folder, with the options of the command line over it."""
+        here = os.path.realpath(os.curdir)
+        overrides = self._overrides(here)
         if self.options.config is not None:
             # As with ruff, patterns in an explicit configuration are relative to the current folder.
-            here = os.path.realpath(os.curdir)
-            return _SingleConfiguration(replace(read_configuration(self.options.config), root=here))
+            read = read_configuration(self.options.config)
+            layers = (*read.layers[:-1], replace(read.layers[-1], root=here), *overrides)
+            return SingleConfiguration(Configuration(here, read.path, layers))
         if self.options.isolated:
-            return _SingleConfiguration(Configuration(os.path.realpath(os.curdir)))
-        return Configurations()
+            return SingleConfiguration(Configuration(here, None, overrides))
+        return Configurations(None, overrides)
+
+    def _overrides(self, here: str) -> tuple[ConfigurationLayer, ...]:
+        """Return the settings of --config, and those of the other options."""
+        given = self.options
+        options = ConfigurationLayer(
+            "--",
+            here,
+            select=given.select,
+            ignore=given.ignore,
+            extend_select=given.extend_select,
+            exclude=given.exclude,
+            extend_exclude=given.extend_exclude,
+            force_exclude=given.force_exclude,
+            per_file_ignores=given.per_file_ignores,
+            extend_per_file_ignores=given.extend_per_file_ignores,
+            fixable=given.fixable,
+            unfixable=given.unfixable,
+            unsafe_fixes=given.unsafe_fixes,
+            preview=given.preview,
+            show_fixes=given.show_fixes,
+            cache_dir=None if given.cache_dir is None else os.path.abspath(given.cache_dir),
+            transformers_version=given.transformers_version,
+        )
+        return (*(read_inline(text, here) for text in given.inline_config), options)
 
     def configuration(self, path: str) -> Configuration:
         """Return the configuration of the file at this absolute path."""
@@ -85,9 +127,7 @@ class Settings:
         if known is None:
             with configuration.blamed():
                 known = self._rules[configuration.path] = selected(
-                    self.table,
-                    Selection.of(configuration),
-                    Selection(self.options.select, self.options.ignore, self.options.extend_select),
+                    self.table, *Selection.layers(configuration)
                 )
         return known
 
@@ -102,9 +142,9 @@ class Settings:
             try:
                 configuration = self.configuration(path)
                 self.rules_of(configuration)
-                configuration.ignored_in(path)
-                for _, selectors in configuration.per_file_ignores:
-                    self._covered(configuration, selectors)
+                self._fixable_codes(configuration)
+                for ignores in configuration.file_ignores:
+                    self._covered(configuration, ignores)
             except ConfigurationError as error:
                 if error.path is None:
                     raise
@@ -116,15 +156,15 @@ class Settings:
         if self.invalid(path):
             return frozenset()
         configuration = self.configuration(path)
-        ignored = configuration.ignored_in(path)
-        rules = self.rules_of(configuration)
-        if not ignored:
-            return rules
-        return rules - self._covered(configuration, ignored)
+        reported = self.rules_of(configuration)
+        for ignores in configuration.file_ignores:
+            if ignores.covers(path):
+                reported -= self._covered(configuration, ignores)
+        return reported
 
-    def _covered(self, configuration: Configuration, selectors: tuple[str, ...]) -> frozenset[str]:
+    def _covered(self, configuration: Configuration, ignores: FileIgnores) -> frozenset[str]:
         with configuration.blamed():
-            return covered(self.table, selectors, f"{configuration.path}: per-file-ignores")
+            return covered(self.table, ignores.selectors, ignores.source)
 
     def excludes(self, path: str) -> bool:
         """Check whether the configuration excludes an existing file; an invalid one does."""
@@ -137,21 +177,21 @@ class Settings:
         """
         if not self.options.use_cache:
             return None
-        if self.options.cache_dir is not None:
-            return os.path.abspath(self.options.cache_dir)
         configuration = self.configuration(path)
-        chosen = configuration.cache_dir
-        if chosen is None:
+        layer = configuration.setting_layer("cache_dir")
+        if layer is None or layer.cache_dir is None:
             return project_folder(configuration.root)
-        if self.options.config is None and not _is_below(os.path.realpath(chosen), configuration.root):
-            assert configuration.path is not None
-            self._refused[configuration.path] = Failure(
-                configuration.path,
-                f"cache-dir: {_shortened(chosen)!r} is not below the folder of this file; it is not used"
-                " (the option --cache-dir accepts any folder)",
+        # The folder of an option, or of a file named by one, is the choice of the user.
+        is_chosen = layer.path is None or self.options.config is not None
+        if not is_chosen and not _is_below(os.path.realpath(layer.cache_dir), configuration.root):
+            assert layer.path is not None
+            self._refused[layer.path] = Failure(
+                layer.path,
+                f"cache-dir: {_shortened(layer.cache_dir)!r} is not below the folder of this file; it is not"
+                " used (the option --cache-dir accepts any folder)",
             )
             return project_folder(configuration.root)
-        return chosen
+        return layer.cache_dir
 
     def unused(self) -> tuple[Failure, ...]:
         """Return the unusable settings: folders for the cache, and files with requirements."""
@@ -162,8 +202,6 @@ class Settings:
 
         Unless it is set, it comes from the requirements of the project at root.
         """
-        if self.options.transformers_version is not None:
-            return self.options.transformers_version
         chosen = self.configuration(path).transformers_version
         return chosen or self._requirements.transformers_version(path, root)
 
@@ -173,28 +211,37 @@ class Settings:
         It is the set version, or the lower bound in the requirements of the project at root.
         """
         found = self._requirements.oldest_versions(path, root)
-        chosen = self.options.transformers_version or self.configuration(path).transformers_version
+        chosen = self.configuration(path).transformers_version
         if chosen is not None:
             found["transformers"] = chosen
         return tuple(sorted(found.items()))
 
-    def fixes(self, path: str, fix: Fix) -> bool:
-        """Check whether a fix may be applied in the file at path."""
-        if fix.applicability is Applicability.UNSAFE:
-            return self.unsafe_fixes(path)
-        return fix.applicability is Applicability.SAFE
+    def fixes(self, path: str, fix: Fix, code: str) -> bool:
+        """Check whether a fix of a rule may be applied in the file at path."""
+        if fix.applicability is Applicability.DISPLAY or not self.is_fixable(path, code):
+            return False
+        return fix.applicability is Applicability.SAFE or self.unsafe_fixes(path)
+
+    def is_fixable(self, path: str, code: str) -> bool:
+        """Check whether fixable and unfixable permit the fixes of a rule."""
+        configuration = self.configuration(path)
+        return not configuration.limits_fixes or code in self._fixable_codes(configuration)
+
+    def _fixable_codes(self, configuration: Configuration) -> frozenset[str]:
+        known = self._fixable.get(configuration.path)
+        if known is None:
+            with configuration.blamed():
+                layers = Selection.of_fixes(configuration)
+                known = self._fixable[configuration.path] = selected(self.table, *layers)
+        return known
 
     def unsafe_fixes(self, path: str) -> bool:
         """Check whether unsafe fixes are enabled for a file."""
-        if self.options.unsafe_fixes is not None:
-            return self.options.unsafe_fixes
-        return bool(self.configuration(path).unsafe_fixes)
+        return self.configuration(path).unsafe_fixes
 
     def preview(self, path: str) -> bool:
         """Check whether findings with a reservation are reported for a file."""
-        if self.options.preview is not None:
-            return self.options.preview
-        return bool(self.configuration(path).preview)
+        return self.configuration(path).preview
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -203,14 +250,3 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-class _SingleConfiguration(Configurations):
-    """One configuration for all folders."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        super().__init__()
-        self._configuration = configuration
-
-    def nearest(self, folder: str) -> Configuration:
-        return self._configuration

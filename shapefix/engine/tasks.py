@@ -12,6 +12,7 @@ from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.rulebook.pages import RulebookError
 from shapefix.sources.notebooks import OtherLanguage
 from shapefix.sources.relevance import mentions_library
+from shapefix.sources.suppressions import has_suppressions
 from shapefix.sources.text import SourceText, Unreadable, is_notebook, source_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class FileResult:
     found and missing are the paths that the result depends on, besides the file itself. unchecked are places
     that could not be checked. relevant is false if the file uses no library that rules know. cached results
     come from an earlier run; results that are not cacheable describe this run only. called are the functions
-    of other files that the file calls, by path and qualified name.
+    of other files that the file calls, by path and qualified name. has_suppressions is true if comments in
+    the file name rules.
     """
 
     path: str
@@ -58,6 +60,7 @@ class FileResult:
     cached: bool = False
     cacheable: bool = True
     called: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
+    has_suppressions: bool = False
 
 
 class FileChecker:
@@ -98,6 +101,7 @@ class FileChecker:
             analysis.unchecked,
             cacheable=analysis.cacheable,
             called=analysis.called,
+            has_suppressions=has_suppressions(task.data),
         )
 
     def forget(self, path: str) -> None:

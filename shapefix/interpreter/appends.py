@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
 from shapefix.interpreter.containers import Contents, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import nodes
+from shapefix.interpreter.modules import nodes, target_names
 from shapefix.interpreter.targets import set_contents
 from shapefix.interpreter.values import Value
 from shapefix.tensors.polynomials import Size
@@ -31,6 +31,35 @@ def appends_of(loop: cst.CSTNode) -> Mapping[str, int]:
     mentions = Counter(node.value for node in inside if isinstance(node, cst.Name))
     appends = Counter(map(_appended, inside))
     return {name: count for name, count in counts.items() if count > 0 and mentions[name] == appends[name]}
+
+
+def emptied_lists(loop: cst.For) -> frozenset[str]:
+    """Names bound to a new empty list by every pass of the loop, and to nothing else in it."""
+    created: list[str] = []
+    for line in loop.body.body:
+        for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.Assign) and _is_empty_list(small.value):
+                created += [each.target.value for each in small.targets if isinstance(each.target, cst.Name)]
+    if not created:
+        return frozenset()
+    targets = (target for node in nodes(loop) for target in _targets(node))
+    bound = Counter(name for target in targets for name in target_names(target))
+    return frozenset(name for name in created if bound[name] == 1)
+
+
+def _targets(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr)):
+        yield node.target
+    elif isinstance(node, cst.AsName):
+        yield node.name
+
+
+def _is_empty_list(value: cst.BaseExpression) -> bool:
+    if isinstance(value, cst.List):
+        return not value.elements
+    if not isinstance(value, cst.Call) or value.args:
+        return False
+    return isinstance(value.func, cst.Name) and value.func.value == "list"
 
 
 def _of_block(block: Sequence[cst.CSTNode]) -> dict[str, int]:

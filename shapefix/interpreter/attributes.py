@@ -53,7 +53,7 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
     if isinstance(owner, Unknown):
         return _of_unknown(ev, owner, name, node)
     if isinstance(owner, Reference):
-        return Reference(f"{owner.name}.{name}")
+        return Reference(ev.library.public_name(f"{owner.name}.{name}"))
     if isinstance(owner, ModuleValue):
         return _of_module(ev, owner, name)
     if isinstance(owner, LibraryObject):

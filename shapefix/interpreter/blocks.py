@@ -23,6 +23,7 @@ from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.narrowing import narrow
+from shapefix.interpreter.option_flags import OptionFlag, by_default, muted_unless_default
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
@@ -55,12 +56,12 @@ def branch(ev: Evaluator, node: cst.If) -> Flow:
         return _otherwise(ev, orelse)
     ev.frame.tests.append(node.test)
     try:
-        return _both(ev, node, orelse)
+        return _both(ev, node, orelse, tested)
     finally:
         ev.frame.tests.pop()
 
 
-def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow:
+def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None, tested: Value) -> Flow:
     """Run both branches, and continue with the facts shared by both."""
     decided = loop_decided(ev, node.test)
     loop, taken = decided or (None, None)
@@ -68,7 +69,8 @@ def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow
     if loop is not None and taken is False:
         forget_first_pass(ev, loop, node.test)
     narrow(ev, node.test, True)
-    first = ev.run(node.body)
+    with muted_unless_default(ev, tested, outcome=True):
+        first = ev.run(node.body)
     one = ev.journal.undo()
     if loop is not None and taken is True and first is Flow.LEAVES:
         forget_first_pass(ev, loop, node.test)
@@ -82,13 +84,34 @@ def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow
     narrow(ev, node.test, False)
     if loop is not None and taken is True:
         forget_first_pass(ev, loop, node.test)
-    second = _otherwise(ev, orelse)
+    with muted_unless_default(ev, tested, outcome=False):
+        second = _otherwise(ev, orelse)
     other = ev.journal.undo()
     paths = [path for path, end in ((one, first), (other, second)) if end is Flow.FALLS_THROUGH]
     if not paths:
         return Flow.LEAVES
     ev.journal.apply(paths)
+    if len(paths) == 2:
+        _keep_defaults(ev, tested, one, other)
     return Flow.FALLS_THROUGH
+
+
+def _keep_defaults(ev: Evaluator, tested: Value, one: Changes, other: Changes) -> None:
+    """Give variables set by both branches of a flag's test the value of its default, if they lost both."""
+    if not isinstance(tested, OptionFlag):
+        return
+    names = ev.frame.scope.names
+    for location, (container, key, first) in one.written.items():
+        entry = other.written.get(location)
+        if (
+            container is names
+            and entry is not None
+            and isinstance(first, Value)
+            and isinstance(entry[2], Value)
+        ):
+            chosen = by_default(ev, tested, names[key], first, entry[2])
+            if chosen is not names[key]:
+                ev.journal.write(names, key, chosen)
 
 
 def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> Flow:

@@ -9,11 +9,20 @@ import libcst as cst
 
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, member, outside_bases
-from shapefix.interpreter.containers import MOST_CELLS, DictValue, ListValue, TupleValue, cells, elements
+from shapefix.interpreter.containers import (
+    MOST_CELLS,
+    DictValue,
+    EitherTuple,
+    ListValue,
+    TupleValue,
+    cells,
+    elements,
+)
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.expected_errors import skip_expected
 from shapefix.interpreter.functions import invalidate, run_function
+from shapefix.interpreter.joins import join_positions
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
 from shapefix.interpreter.records import Field, bound_fields, fields_of_record, is_named_tuple
@@ -135,7 +144,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
     for argument in node.args:
         value = ev.evaluate(argument.value)
         if argument.star == "*":
-            items = elements(value)
+            items = join_positions(value) if isinstance(value, EitherTuple) else elements(value)
             if items is None:
                 arguments.open = True
                 arguments.starred = value if isinstance(value, ListValue) else None

@@ -9,16 +9,19 @@ from typing import Any
 
 import libcst as cst
 
+from shapefix.interpreter.appends import emptied_lists
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
 from shapefix.interpreter.modules import children, dotted_name, nodes
-from shapefix.interpreter.per_item_sizes import rebound
+from shapefix.interpreter.per_item_sizes import along, rebound, with_others
 from shapefix.interpreter.stability import has_new_sizes, is_stable
 from shapefix.interpreter.tensor_values import Storage, TensorValue
 from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Lost, Names, Unknown, Value
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import PerItemSize, Symbol
 
 RETURNED = "return"
 """The target of return statements: the result of the function."""
@@ -75,12 +78,27 @@ class LoopCarried:
         self._unstable: dict[Location, tuple[Container, Any, Any]] = {}
         self._objects: dict[Location, Value] = {}
         self._seen: set[Location] = set()
+        self._created: dict[int, Contents] = {}
+        """Contents of lists that the first iteration created, by the identity of their holders."""
         self._kept: list[Changes] = []
         """Changes of later iterations, kept so that no new container gets the identity of an old one."""
+        self._note_created(paths)
         for path in paths:
             for location, (container, key, _) in path.written.items():
                 self._before[location] = (container, key, _facts(content(container, key)))
                 self._values[location] = content(container, key)
+
+    def _note_created(self, paths: Sequence[Changes]) -> None:
+        """Note the lists that each iteration creates anew, as they are at its end."""
+        names = self._module.once(self._loop, _lists_of_items) if isinstance(self._loop, cst.For) else ()
+        for path in paths if names else ():
+            for container, key, after in path.written.values():
+                if isinstance(container, Names) and key in names and isinstance(after, ListValue):
+                    ended = path.written.get((id(after.fields), CONTENTS))
+                    if ended is not None:
+                        known = self._created.get(id(after.fields))
+                        contents = ended[2] if known is None else join_contents(known, ended[2])
+                        self._created[id(after.fields)] = contents
 
     def is_seen_elsewhere(self, ev: Evaluator, start: int) -> bool:
         """Check for changes visible in functions called since the step start, or in objects.
@@ -201,7 +219,8 @@ class LoopCarried:
         }
         if not changed:
             return
-        for location in changed:
+        # Lists made of lists that were created in the loop see what is left of those.
+        for location in sorted(changed, key=lambda each: each[0] not in self._created):
             container, key, _ = self._before[location]
             removed = content(container, key) is MISSING
             own = id(container) in self._own and (removed or isinstance(self._loop, cst.CompFor))
@@ -243,14 +262,26 @@ class LoopCarried:
                 container.clear_sizes()
         elif isinstance(value, Contents):
             # The items added by the iterations range over the loop's dimensions.
+            value = self._created.get(id(container), value)
             element = without_length(value).element
             for axis in self._axes:
                 element = element and rebound(element, axis, self._since)
-            ev.journal.write(container, key, Contents(None, element, None, value.axes | self._axes))
+            length = self._length_of_one(value.length) if id(container) in self._created else None
+            ev.journal.write(container, key, Contents(None, element, length, value.axes | self._axes))
         elif isinstance(value, Value) or (value is MISSING and not isinstance(container, Facts)):
             ev.journal.write(container, key, Lost())
         else:
             ev.journal.write(container, key, None)
+
+    def _length_of_one(self, length: Size | None) -> Size | None:
+        """Length of a list created in each iteration; None if it may depend on earlier iterations."""
+        symbols = [] if length is None else [*every_symbol(length)]
+        if length is None or len(symbols) != 1 or not isinstance(symbols[0], PerItemSize):
+            return None
+        if symbols[0].axis is None and symbols[0].serial > self._since and len(self._axes) == 1:
+            known: dict[Symbol, int | Size] = {}
+            return with_others(length, lambda symbol: along(symbol, next(iter(self._axes))), known)
+        return length if symbols[0].axis in self._axes else None
 
 
 def _containers(value: Value | None, depth: int = 0) -> Iterator[int]:
@@ -349,6 +380,27 @@ def assignments(loop: cst.For | cst.While) -> tuple[Assignment, ...]:
     """Assignments in the body of a loop, in their order."""
     conditions = frozenset(_reads(loop.test)) if isinstance(loop, cst.While) else frozenset()
     return tuple(_in_block(loop.body, conditions))
+
+
+def _lists_of_items(loop: cst.For) -> frozenset[str]:
+    """Lists that each pass creates, and fills in inner loops over parts of its item only."""
+    found = emptied_lists(loop)
+    if not found:
+        return found
+    varied = set(_targets(loop.target))
+    growing = True
+    while growing:
+        known = len(varied)
+        for assignment in assignments(loop):
+            if not assignment.reads.isdisjoint(varied):
+                varied.update(assignment.targets)
+        growing = len(varied) > known
+    other: set[str] = set()
+    for inner in nodes(loop.body):
+        if isinstance(inner, (cst.For, cst.While)):
+            if not isinstance(inner, cst.For) or varied.isdisjoint(_reads(inner.iter)):
+                other |= _every_name(inner.body)
+    return found - other
 
 
 def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assignment]:

@@ -23,6 +23,16 @@ class TupleValue(Value):
         self.names = names
 
 
+class EitherTuple(Unknown):
+    """One of several tuples of different lengths, decided by a condition."""
+
+    __slots__ = ("alternatives",)
+
+    def __init__(self, alternatives: tuple[TupleValue, ...]) -> None:
+        super().__init__()
+        self.alternatives = alternatives
+
+
 class RaggedDim:
     """Dimension of the differing items of a list: samples of a batch, rows of a tokenizer's call.
 

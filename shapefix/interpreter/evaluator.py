@@ -33,6 +33,9 @@ class Library(Protocol):
     signatures: Mapping[str, str]
     """Declared sizes of functions, by qualified name."""
 
+    def public_name(self, name: str) -> str:
+        """Qualified name of an object in the tables, for any of its names."""
+
     def function(self, name: str) -> Handler | None:
         """Handler of a function or class of this qualified name."""
 

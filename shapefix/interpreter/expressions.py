@@ -11,6 +11,7 @@ from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.carried import LoopCarried
+from shapefix.interpreter.computed_items import list_of_items
 from shapefix.interpreter.containers import (
     NO_AXES,
     Contents,
@@ -24,7 +25,7 @@ from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import default_values
-from shapefix.interpreter.iteration import each, iterate, some, unrolled
+from shapefix.interpreter.iteration import UNROLLED, each, item_of_loop, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.large_literals import name_in
@@ -32,6 +33,7 @@ from shapefix.interpreter.literal_values import value_of
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.narrowing import narrow
+from shapefix.interpreter.option_flags import OptionFlag, by_default, muted_unless_default
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.range_lists import item_of, list_of_numbers
 from shapefix.interpreter.refinement import note_compared
@@ -195,6 +197,8 @@ def binary(ev: Evaluator, node: cst.BinaryOperation) -> Value:
 def unary(ev: Evaluator, node: cst.UnaryOperation) -> Value:
     value = ev.evaluate(node.expression)
     if isinstance(node.operator, cst.Not):
+        if isinstance(value, OptionFlag):
+            return value.inverse()
         known = truth(value)
         return Unknown() if known is None else (FALSE if known else TRUE)
     return arithmetic.negate(ev, type(node.operator), value, node)
@@ -284,7 +288,8 @@ def _contains(ev: Evaluator, container: Value, value: Value) -> bool | None:
 
 @expression(cst.IfExp)
 def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
-    known = truth(ev.evaluate(node.test))
+    tested = ev.evaluate(node.test)
+    known = truth(tested)
     if known is not None:
         return ev.evaluate(node.body if known else node.orelse)
     ev.frame.tests.append(node.test)
@@ -294,13 +299,15 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
     if loop is not None and taken is False:
         forget_first_pass(ev, loop, node.test)
     narrow(ev, node.test, True)
-    first = ev.evaluate(node.body)
+    with muted_unless_default(ev, tested, outcome=True):
+        first = ev.evaluate(node.body)
     one = ev.journal.undo()
     ev.journal.begin()
     if loop is not None and taken is True:
         forget_first_pass(ev, loop, node.test)
     narrow(ev, node.test, False)
-    second = ev.evaluate(node.orelse)
+    with muted_unless_default(ev, tested, outcome=False):
+        second = ev.evaluate(node.orelse)
     other = ev.journal.undo()
     ev.refused = refused
     ev.frame.tests.pop()
@@ -309,8 +316,7 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
         chosen = hook(ev, node, first, second)
         if chosen is not None:
             return chosen
-    joined: Value = join(first, second)
-    return joined
+    return by_default(ev, tested, join(first, second), first, second)
 
 
 @expression(cst.Lambda)
@@ -350,6 +356,8 @@ def yielded(ev: Evaluator, node: cst.Yield) -> Value:
 @expression(cst.ListComp, cst.SetComp, cst.GeneratorExp)
 def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Value:
     numbers = list_of_numbers(ev, node) if isinstance(node, cst.ListComp) else None
+    if numbers is None and not isinstance(node, cst.SetComp):
+        numbers = list_of_items(ev, node, UNROLLED)
     if numbers is not None:
         return numbers
     results: list[Value] = []
@@ -417,7 +425,7 @@ def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[bool], None
             ev.journal.keep(scope.names)
             return exact
         first = ev.journal.undo()
-        carried = LoopCarried(ev, loop, [first], axes_of(over[0]), since, each(ev, over[0]))
+        carried = LoopCarried(ev, loop, [first], axes_of(over[0]), since, item_of_loop(ev, over[0], loop))
 
         def later() -> list[Changes]:
             ev.journal.begin()
@@ -444,7 +452,7 @@ def _run_comprehension(
     items = unrolled(ev, iterable)
     exact = items is not None
     several = some(ev, iterable) if items is None else items
-    for position, value in enumerate(several if exact else (*several, each(ev, iterable))):
+    for position, value in enumerate(several if exact else (*several, item_of_loop(ev, iterable, loop))):
         bind(ev, loop.target, value)
         unknown = _unknown_conditions(ev, loop)
         if unknown is None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.interpreter.any_items import any_of
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -95,3 +97,35 @@ def each(ev: Evaluator, iterable: Value) -> Value:
     else:
         element = without_length(Contents(elements(iterable) or ())).element
     return element if element is not None else Unknown()
+
+
+def every(ev: Evaluator, iterable: Value) -> Value:
+    """Representative of all items, with their numbers and texts."""
+    items = elements(iterable)
+    return any_of(items) if items else each(ev, iterable)
+
+
+def item_of_loop(ev: Evaluator, iterable: Value, loop: cst.For | cst.CompFor) -> Value:
+    """Item of a loop; that of every pass, unless the code may leave out some of them."""
+    leaves_out = ev.frame.module.once(loop, _leaves_out)
+    return each(ev, iterable) if leaves_out else every(ev, iterable)
+
+
+def _leaves_out(loop: cst.CSTNode) -> bool:
+    """Check for conditional code in a loop."""
+    if isinstance(loop, cst.CompFor):
+        return bool(loop.ifs) or (loop.inner_for_in is not None and _leaves_out(loop.inner_for_in))
+    return any(isinstance(node, _CONDITIONAL) for node in nodes(loop))
+
+
+_CONDITIONAL = (
+    cst.If,
+    cst.Continue,
+    cst.Break,
+    cst.Try,
+    cst.While,
+    cst.Match,
+    cst.Return,
+    cst.Assert,
+    cst.Del,
+)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
-from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import Contents, DictValue, EitherTuple, ListValue, TupleValue
 from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.per_item_sizes import provably_ragged
 from shapefix.interpreter.state import Hooks
@@ -40,6 +41,8 @@ The number is the depth in containers, to be passed on.
 """
 join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
 """Join of two integers in a list; None if unknown."""
+join_items: Hooks[Callable[[Value, Value, Value], None]] = Hooks()
+"""Calls with two items of a list and their join, to add what is true of one or the other."""
 DEEPEST = 8
 """Maximum depth of joined containers; a list may contain itself."""
 
@@ -101,7 +104,20 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
                 return known
         least = min(max(lower_bound(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
-    return _join_values(left, right, depth)
+    joined = _join_values(left, right, depth)
+    for note in join_items:
+        note(left, right, joined)
+    return joined
+
+
+def join_positions(tuples: EitherTuple) -> list[Value]:
+    """Join tuples item by item; an item of some of them is unknown."""
+    joined: list[Value] = []
+    for position in range(max(len(each.items) for each in tuples.alternatives)):
+        items = [each.items[position] for each in tuples.alternatives if position < len(each.items)]
+        is_in_all = len(items) == len(tuples.alternatives)
+        joined.append(reduce(_join_values, items) if is_in_all else Unknown())
+    return joined
 
 
 def _is_whole(value: Value) -> bool:
@@ -144,6 +160,13 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
             tuple(_join_values(a, b, depth + 1) for a, b in zip(left.items, right.items, strict=True)),
             left.names if left.names == right.names else (),
         )
+    if isinstance(left, (TupleValue, EitherTuple)) and isinstance(right, (TupleValue, EitherTuple)):
+        alternatives = tuple(
+            each
+            for side in (left, right)
+            for each in (side.alternatives if isinstance(side, EitherTuple) else (side,))
+        )
+        return EitherTuple(alternatives) if len(alternatives) <= _MOST_ALTERNATIVES else Unknown()
     if isinstance(left, ListValue) and isinstance(right, ListValue) and depth <= DEEPEST:
         joined = ListValue.of(join_contents(left.contents, right.contents, depth + 1))
         joined.either = (left, right)
@@ -164,6 +187,8 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
     return _unknown(left, right)
 
 
+_MOST_ALTERNATIVES = 4
+"""Tuples of different lengths that a join keeps apart."""
 _OPTIONAL = (LibraryObject, InstanceValue, DictValue)
 """Values that stay known beside None."""
 

@@ -12,7 +12,7 @@ from shapefix.interpreter.carried import LoopCarried, assignments, may_break
 from shapefix.interpreter.containers import RaggedDim
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.first_passes import counted_by_hand, first_numbers
-from shapefix.interpreter.iteration import each, iterate, unrolled
+from shapefix.interpreter.iteration import item_of_loop, iterate, unrolled
 from shapefix.interpreter.journal import UNCHANGED, Changes, content
 from shapefix.interpreter.modules import target_names
 from shapefix.interpreter.per_item_sizes import axes_of, now
@@ -34,7 +34,7 @@ def for_loop(ev: Evaluator, node: cst.For) -> Flow:
     if items is not None:
         return _unrolled(ev, node, items, iterable, header)
 
-    item = each(ev, iterable)
+    item = item_of_loop(ev, iterable, node)
 
     def run() -> Flow:
         bind(ev, node.target, item)

@@ -9,8 +9,17 @@ import libcst as cst
 
 from shapefix.interpreter.classes import lineage
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import join, join_values
 from shapefix.interpreter.names import peek
-from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, LibraryObject, Reference, Value
+from shapefix.interpreter.values import (
+    ClassValue,
+    Constant,
+    FunctionValue,
+    InstanceValue,
+    LibraryObject,
+    Reference,
+    Value,
+)
 
 FIELDS = "@fields"
 """Name in a class body for its own Fields."""
@@ -189,3 +198,17 @@ def bound_fields(
         **dict(zip(ordered, positional, strict=False)),
         **{name: value for name, value in keywords.items() if name in named},
     }
+
+
+@join_values
+def join_records(left: Value, right: Value, depth: int = 0) -> Value | None:
+    """Join two objects of one dataclass field by field; None for other values."""
+    if not isinstance(left, InstanceValue) or not isinstance(right, InstanceValue) or left is right:
+        return None
+    if left.cls is not right.cls or left.facts or right.facts or fields_of_record(left.cls) is None:
+        return None
+    joined = InstanceValue(left.cls, open=left.open or right.open)
+    joined.fields = {
+        name: join(value, right.fields[name]) for name, value in left.fields.items() if name in right.fields
+    }
+    return joined

@@ -287,7 +287,7 @@ def import_from(ev: Evaluator, node: cst.ImportFrom) -> Flow:
         if path is not None:
             value = Imported(path, name)
         elif level == 0:
-            value = Reference(f"{dotted}.{name}")
+            value = Reference(ev.library.public_name(f"{dotted}.{name}"))
         else:
             submodule = ev.files.locate(ev.frame.module, f"{dotted}.{name}" if dotted else name, level)
             value = Imported(submodule, None) if submodule is not None else Unknown(name)

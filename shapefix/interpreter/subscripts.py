@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.any_items import alternatives, any_number, any_of, entries_of, without_ends
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shape, Sizes, TupleValue
 from shapefix.interpreter.dictionaries import is_complete
@@ -37,7 +38,7 @@ from shapefix.tensors.errors import NoSuchDimension
 from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size, divide
 from shapefix.tensors.quotients import minimum
-from shapefix.tensors.symbols import ListedNumber, PerItemSize, RangeItem, SampleIndex
+from shapefix.tensors.symbols import PerItemSize, RangeItem, SampleIndex
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
@@ -109,7 +110,7 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
                     hook(ev, owner, index.value, node)
             return owner.read(index.value)
         # For an unknown key: even a column of texts is a list.
-        return any_entry(ev, owner) or (owner.absent(index) if owner.absent is not None else Unknown())
+        return any_entry(ev, owner, index) or (owner.absent(index) if owner.absent is not None else Unknown())
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
             return integer(owner.size(index.value))
@@ -151,47 +152,27 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
         if not isinstance(owner, ListValue):
             return ListValue(None, _element(owner))
         length = owner.length and _part_length(owner.length, index, ev.place(node))
-        return ListValue(None, _element(owner), length, owner.axes)
+        return ListValue(None, without_ends(_element(owner)), length, owner.axes)
     if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex) and items:
-        return _any_of(items)
+        return any_of(items)
     return _element(owner)
 
 
-_MOST_CELLS = 4_000
-"""Maximum number of items looked at in a list of lists."""
+def any_entry(ev: Evaluator, owner: DictValue, key: Value | None = None) -> Value | None:
+    """The entry of an unknown key in a dictionary of consecutive numbers, or of one of several texts.
 
-
-def _any_of(items: tuple[Value, ...]) -> Value:
-    """An arbitrary one of these items; in rows of the same form the numbers of each column."""
-    first = items[0]
-    rows = [each.items for each in items if isinstance(each, TupleValue)]
-    if isinstance(first, TupleValue) and len(rows) == len(items) and len({len(row) for row in rows}) == 1:
-        return TupleValue(tuple(_any_of(column) for column in zip(*rows, strict=True)), first.names)
-    lists = [each.items for each in items if isinstance(each, ListValue) and each.items]
-    if isinstance(first, ListValue) and len(lists) == len(items) and len({len(row) for row in lists}) == 1:
-        if len(lists) * len(lists[0]) <= _MOST_CELLS:
-            return ListValue(tuple(_any_of(column) for column in zip(*lists, strict=True)))
-    return _any_number(items) or _element(TupleValue(items))
-
-
-def any_entry(ev: Evaluator, owner: DictValue) -> Value | None:
-    """The entry of an unknown key in a dictionary of consecutive numbers; None for other dictionaries.
-
-    Numbers of classes or words are consecutive, sizes by the name of an architecture are not.
+    None for other dictionaries, and for texts without an entry. Numbers of classes or words are consecutive,
+    sizes by the name of an architecture are not.
     """
+    keys = alternatives(key)
+    if keys is not None and is_complete(ev, owner):
+        found = [entry for entry in entries_of(owner, keys) if entry is not None]
+        return any_of(found) if len(found) == len(keys) else None
     entries = tuple(owner.fields.values())
     numbers = [each.value for each in entries if isinstance(each, Constant) and type(each.value) is int]
     if len(numbers) < 2 or sorted(numbers) != list(range(min(numbers), min(numbers) + len(entries))):
         return None
-    return _any_number(entries) if is_complete(ev, owner) else None
-
-
-def _any_number(items: tuple[Value, ...]) -> Value | None:
-    """An arbitrary one of different ints; None for other items."""
-    numbers = [each.value for each in items if isinstance(each, Constant) and type(each.value) is int]
-    if len(numbers) < len(items) or len(set(numbers)) < 2:
-        return None
-    return Integer(Size.from_symbol(ListedNumber(min(numbers), max(numbers))))
+    return any_number(entries) if is_complete(ev, owner) else None
 
 
 def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> None:

@@ -147,12 +147,14 @@ class TokenRow:
 class ValueRange:
     """The smallest and the largest element of a tensor of integers.
 
-    drawn is True for random numbers: these are the bounds, which any of them may reach.
+    drawn is True for random numbers: these are the bounds, which any of them may reach. values are all
+    numbers that there may be, None if only the ends are known.
     """
 
     least: Size
     most: Size
     drawn: bool = False
+    values: frozenset[int] | None = None
 
 
 class Storage:

@@ -20,6 +20,15 @@ class JoinedText(Text):
         self.parts = parts
 
 
+class OneOfTexts(Text):
+    """Arbitrary one of several known texts: any item of a list of names."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[str, ...]) -> None:
+        self.values = values
+
+
 def joined(pieces: Iterable[Value]) -> Text:
     """Join pieces to a text."""
     parts: dict[int, Value] = {}

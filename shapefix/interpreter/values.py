@@ -210,6 +210,15 @@ class Number(Value):
     __slots__ = ()
 
 
+class WholeNumber(Number):
+    """Float without a fraction: a label read from a row of floats."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+
+
 NUMBER = Number()
 NONE = Constant(None)
 TRUE = Constant(True)

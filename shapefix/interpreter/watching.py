@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from shapefix.displayed_values import RETURNED
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator, Files, Flow, Frame, Library
 from shapefix.interpreter.events import Event
@@ -16,8 +17,6 @@ from shapefix.interpreter.values import InstanceValue, Unknown, Value
 
 Named = tuple[tuple[str, Value], ...]
 """Names and their values at one moment."""
-RETURNED = "return"
-"""The name of the result of a function."""
 _DEEPEST = 4
 _BLOCKS = (cst.If, cst.For, cst.While, cst.With, cst.Try, cst.TryStar, cst.Match)
 

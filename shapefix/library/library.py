@@ -18,6 +18,7 @@ from shapefix.library.data.datasets.splits import like
 from shapefix.library.declared_functions import handler_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.optim import scalers
+from shapefix.library.other_names import public_name
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
 from shapefix.library.transformers import models, tokenizers
 from shapefix.library.transformers.tokenizers import TOKENIZER, unknown_tokenizer
@@ -185,6 +186,9 @@ class TorchLibrary:
         self._modules = frozenset(
             name.removesuffix(".forward") for name in signatures if name.endswith(".forward")
         )
+
+    def public_name(self, name: str) -> str:
+        return public_name(name)
 
     def function(self, name: str) -> Handler | None:
         found = FUNCTIONS.get(name)

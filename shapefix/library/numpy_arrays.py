@@ -25,7 +25,16 @@ from shapefix.interpreter.values import (
 from shapefix.library.data.rows import note_rows
 from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
-from shapefix.library.ops.value_range import counted, fitting, full_of, listed, range_of, selected
+from shapefix.library.ops.value_range import (
+    any_of,
+    counted,
+    fitting,
+    full_of,
+    largest,
+    listed,
+    range_of,
+    selected,
+)
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result, device_asked, is_number
@@ -38,6 +47,8 @@ from shapefix.tensors.polynomials import ZERO, Size
 ARRAY = "numpy.ndarray"
 _TENSOR = "<tensor>"
 """Field of an array for its equivalent tensor."""
+_BY_COLUMN = "<columns>"
+"""Field of an array of two dimensions with the range of each column."""
 _NAMES = {
     "builtins.float": "float64",
     "builtins.int": "int64",
@@ -159,7 +170,12 @@ def reduced(call: Call) -> Value:
         and not call.arguments.open
     )
     if held is not None and plain and given.is_none("axis") is True and keeps is False:
-        return new_array(call, contiguous([]), _of_reduction(held.dtype, call.name.rpartition(".")[2]), held)
+        name = call.name.rpartition(".")[2]
+        made = new_array(call, contiguous([]), _of_reduction(held.dtype, name), held)
+        array = as_array(made)
+        if array is not None and name == "max":
+            array.extremes = largest(call, held)
+        return made
     if held is None or held.layout is None or axis is None or keeps is None or not plain:
         return Unknown()
     rank = held.layout.rank
@@ -273,7 +289,16 @@ def array(call: Call) -> Value:
     if sizes is None:
         return Unknown()
     made = array_of(call, sizes, stated_dtype(given, "float64" if leaf == "float32" else leaf))
+    if isinstance(made, LibraryObject) and len(sizes) == 2:
+        made.fields[_BY_COLUMN] = _ranges_of_columns(data)
     return with_range(made, listed(TensorValue(), data).extremes)
+
+
+def _ranges_of_columns(rows: Value | None) -> tuple[ValueRange | None, ...]:
+    """Range of each column of an array made of rows of known numbers."""
+    cells = [elements(row) or () for row in elements(rows) or ()]
+    columns = zip(*cells, strict=True) if len({len(row) for row in cells}) == 1 else ()
+    return tuple(listed(TensorValue(), ListValue(tuple(column))).extremes for column in columns)
 
 
 @method(ARRAY, "astype")
@@ -300,14 +325,15 @@ def copied(call: Call) -> Value:
 @method(ARRAY, "__setitem__")
 def written(call: Call) -> Value:
     """Forget the numbers of an array after a write of others."""
-    held, number = as_array(call.receiver), range_of(call.value(1))
+    held, value = as_array(call.receiver), call.value(1)
     if held is None:
         return NONE
-    known = range_of(held)
-    is_larger = known is not None and number is not None and at_least(number.most - known.most, 1)
-    if number is not None and is_larger:
+    known, number = range_of(held), range_of(value) or listed(TensorValue(), value).extremes
+    is_larger = known is not None and number is not None and at_least(number.most - known.most, 0)
+    if known is not None and number is not None and is_larger:
         # Perhaps no other number is left.
-        added = ValueRange(number.least, number.most, drawn=True)
+        both = any_of(known, number)
+        added = ValueRange(number.least, number.most, True, None if both is None else both.values)
         call.ev.journal.write(held, "extremes", fitting(added, held.dtype))
     else:
         held.storage.overwritten = True
@@ -376,7 +402,23 @@ def part(call: Call) -> Value:
         array.storage = held.storage
         if isinstance(made, TensorValue):
             array.extremes = made.extremes
+        if array.extremes is None and isinstance(call.receiver, LibraryObject):
+            array.extremes = _range_of_column(call.receiver.fields.get(_BY_COLUMN), index)
     return part_
+
+
+def _range_of_column(ranges: object, index: Value) -> ValueRange | None:
+    """Range of the column chosen by `data[:, -1]`."""
+    if not isinstance(ranges, tuple) or not isinstance(index, TupleValue) or len(index.items) != 2:
+        return None
+    rows, column = index.items
+    is_whole = isinstance(rows, Slice) and all(
+        isinstance(end, Constant) and end.value is None for end in (rows.start, rows.stop, rows.step)
+    )
+    if not is_whole or not isinstance(column, Constant) or type(column.value) is not int:
+        return None
+    found = ranges[column.value] if -len(ranges) <= column.value < len(ranges) else None
+    return found if isinstance(found, ValueRange) else None
 
 
 def as_tensor_of(

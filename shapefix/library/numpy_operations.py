@@ -22,7 +22,9 @@ from shapefix.library.numpy_arrays import (
 from shapefix.library.numpy_random import RANDOM_STATE
 from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.clamped_exponentials import exponential
-from shapefix.library.ops.value_range import TRUTH, combined, drawn, either
+from shapefix.library.ops.nested_lists import leaf_dtype
+from shapefix.library.ops.value_range import TRUTH, combined, drawn, either, listed, part_of, range_of
+from shapefix.library.ops.value_range import different as distinct
 from shapefix.library.python.numbers import root
 from shapefix.library.registry import function, method
 from shapefix.tensors.dtypes import is_floating
@@ -358,7 +360,9 @@ def different(call: Call) -> Value:
     held = as_array(call.value(0))
     if held is None or len(call.arguments.positional) > 1 or call.arguments.keywords:
         return Unknown()
-    return new_array(call, contiguous([Size.symbol("unique")]), held.dtype)
+    return with_range(
+        new_array(call, contiguous([distinct(f"len({call.place.code})", held)]), held.dtype), range_of(held)
+    )
 
 
 @function("numpy.random.choice", "numpy.random.permutation")
@@ -379,6 +383,10 @@ def chosen(call: Call) -> Value:
     sizes = given.shape("size")
     if held is not None and held.layout is not None and held.layout.rank == 1:
         return new_array(call, None if sizes is None else contiguous(sizes), held.dtype, held)
+    listed_ = listed(TensorValue(), source).extremes if elements(source) else None
+    if listed_ is not None and leaf_dtype(source) == "int64":
+        made = new_array(call, None if sizes is None else contiguous(sizes), "int64")
+        return with_range(made, part_of(listed_))
     if not _is_number(source):
         return Unknown()
     made = new_array(call, None if sizes is None else contiguous(sizes), "int64")

@@ -15,9 +15,9 @@ from shapefix.interpreter.refinement import depends_on_test, needs_assumed_rank
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.ops.value_range import kept
-from shapefix.tensors.errors import ShapeError, SizeMismatch
+from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.options import needed_defaults
+from shapefix.tensors.options import options_of
 from shapefix.tensors.tensor_iterator import mismatch_unless_one
 
 Made = TypeVar("Made", bound=Value)
@@ -104,7 +104,7 @@ def _asks_for_layer(call: Call) -> bool:
 
 def _needs_defaults(error: ShapeError) -> bool:
     """Check whether torch raises only for the defaults of command-line options."""
-    return isinstance(error, SizeMismatch) and bool(needed_defaults(error.have, error.want))
+    return bool(options_of(error))
 
 
 def operands_in(values: Mapping[str, Value], most: int | None = None) -> list[Operand]:

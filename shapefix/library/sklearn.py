@@ -9,7 +9,7 @@ from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
 from shapefix.library.numpy_arrays import SERIES, as_array, new_array, series_of, with_range
 from shapefix.library.ops.value_range import chosen, part_of, range_of
-from shapefix.library.pandas.tables import FRAME, columns_of, of_rows, rows_of, with_labels_of
+from shapefix.library.pandas.tables import FRAME, columns_of, known_items, of_rows, rows_of, with_labels_of
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import fitted
 from shapefix.library.tensors import as_result
@@ -140,7 +140,7 @@ def encoded(call: Call) -> Value:
 
 def _number_of_classes(labels: Value | None) -> int | None:
     """Number of different labels in a list of constants; None for other values."""
-    items = elements(labels)
+    items = known_items(labels) or elements(labels)
     values = {item.value for item in items or () if isinstance(item, Constant)}
     return len(values) if items and all(isinstance(item, Constant) for item in items) else None
 

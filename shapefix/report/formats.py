@@ -48,6 +48,7 @@ def _table(*formats: OutputFormat[Rendered]) -> Mapping[str, OutputFormat[Render
 
 if TYPE_CHECKING:
     FindingFormat: TypeAlias = OutputFormat[[Sequence[Diagnostic], Sequence[Failure], View]]
+    StatisticsFormat: TypeAlias = OutputFormat[[Sequence[Diagnostic], View]]
 
 FINDING_FORMATS: Mapping[str, FindingFormat] = _table(
     OutputFormat("full", "shapefix.report.full:render", for_people=True),
@@ -63,6 +64,13 @@ FINDING_FORMATS: Mapping[str, FindingFormat] = _table(
     OutputFormat("sarif", "shapefix.report.sarif:render", lists_unchecked=True),
 )
 """Findings, and files that could not be checked: `check`, `fix`, `diagnose`, and what PROBE_FORMATS lacks."""
+
+STATISTICS_FORMATS: Mapping[str, StatisticsFormat] = _table(
+    OutputFormat("full", "shapefix.report.statistics:render", for_people=True),
+    OutputFormat("concise", "shapefix.report.statistics:render", for_people=True),
+    OutputFormat("json", "shapefix.report.statistics:render_json"),
+)
+"""The number of findings per rule: `check --statistics`."""
 
 PROBE_FORMATS: Mapping[str, OutputFormat[[ProbeResult, View]]] = _table(
     OutputFormat("full", "shapefix.cli.probe_output:full", for_people=True),

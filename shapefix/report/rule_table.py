@@ -21,14 +21,38 @@ def render(rules: Sequence[Page]) -> Iterator[str]:
 
 def render_json(rules: Sequence[Page]) -> Iterator[str]:
     """One JSON list with an object per rule; `fix` is null for rules without an automatic fix."""
-    entries = [
-        {
-            "code": rule.code,
-            "name": rule.name,
-            "severity": rule.severity.value,
-            "summary": rule.summary,
-            "fix": rule.fix and rule.fix.value,
-        }
-        for rule in rules
-    ]
-    yield json_text(json.dumps(entries, indent=2, ensure_ascii=False)) + "\n"
+    yield _text([_entry(rule) for rule in rules])
+
+
+def render_pages_json(rules: Sequence[Page], examples: bool) -> Iterator[str]:
+    """A JSON list with the pages of rules."""
+    yield _text([_page(rule, examples) for rule in rules])
+
+
+def render_page_json(rule: Page, examples: bool) -> Iterator[str]:
+    """A JSON object with the page of a rule: `explanation`, in Markdown."""
+    yield _text(_page(rule, examples))
+
+
+def _entry(rule: Page) -> dict[str, object]:
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "severity": rule.severity.value,
+        "summary": rule.summary,
+        "fix": rule.fix and rule.fix.value,
+    }
+
+
+def _page(rule: Page, examples: bool) -> dict[str, object]:
+    return {
+        **_entry(rule),
+        "raises": rule.raises.value,
+        "enabled": rule.by_default,
+        "since": rule.since,
+        "explanation": rule.text(examples),
+    }
+
+
+def _text(document: object) -> str:
+    return json_text(json.dumps(document, indent=2, ensure_ascii=False)) + "\n"

@@ -66,6 +66,11 @@ class Page:
     path: Path
     plugin: Plugin | None = None
 
+    @property
+    def is_about_comments(self) -> bool:
+        """Whether the rule is about suppression comments. The engine reports it; it has no check."""
+        return self.code.startswith("SF0")
+
     def text(self, examples: bool = True) -> str:
         """The page as Markdown for readers, with or without its section "More examples"."""
         _, _, body = self.path.read_text("utf-8").split("---\n", 2)

@@ -89,7 +89,11 @@ def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None =
 
     if not callable(getattr(model, "named_parameters", None)):
         raise TypeError(f"shapefix.probe expects a torch.nn.Module and a batch, not {type(model).__name__}")
-    result = run_step(model, batch, loss)
+    return report_of(run_step(model, batch, loss))
+
+
+def report_of(result: StepResult) -> ProbeReport:
+    """Return the report of a watched step."""
     observed = Observations(result.lines)
     found = collect_findings(observed)
     return ProbeReport(found.diagnostics, result.error, result.loss, observed, tuple(_facts(result)))

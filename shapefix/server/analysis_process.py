@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import multiprocessing
 import os
 import signal
@@ -20,7 +19,6 @@ from queue import SimpleQueue
 from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.settings import CheckOptions
 from shapefix.server.messages import AnalysisLost, Answer, Order, RepairOrder, TextUpdate, ValuesFound
-from shapefix.server.workspace_analyzer import WorkspaceAnalyzer
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,7 @@ class AnalysisProcess:
                     self._restart()
                 continue
             if isinstance(order, TextUpdate):
+                self._options = order.options or self._options
                 for path in order.closed:
                     self._open.pop(path, None)
                     self._in_work.discard(path)
@@ -123,13 +122,14 @@ def _work(pipe: Connection, options: CheckOptions) -> None:
     # Ctrl-C is for the server. What is printed by accident must not get into the answers of the server.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)
-    importlib.import_module("shapefix.engine.analysis")  # imported late by the session, but always needed
-    gc.collect()
-    gc.freeze()
-    analyzer = WorkspaceAnalyzer(options, pipe.poll)
     waiting: Order | None = None
     try:
         with gc_paused() as collector:
+            # Imported here: the server needs nothing of it.
+            from shapefix.server.workspace_analyzer import WorkspaceAnalyzer
+
+            gc.freeze()
+            analyzer = WorkspaceAnalyzer(options, pipe.poll)
             while True:
                 order = waiting or pipe.recv()
                 waiting = None

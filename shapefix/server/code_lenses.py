@@ -7,9 +7,9 @@ from pathlib import PurePath
 
 from lsprotocol import types
 
+from shapefix.displayed_values import CallsOfForward, SizedCall
 from shapefix.server.inlay_hints import short
 from shapefix.server.open_texts import MovedRows, PositionedText
-from shapefix.sizes.program_values import CallsOfForward, SizedCall
 
 _MOST_CALLS = 3
 

@@ -14,6 +14,8 @@ from shapefix.server.messages import TextUpdate
 from shapefix.server.open_files import OpenPart, changed_cells, opened_cells, python_file
 
 _WATCHED = ("**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/shapefix.toml", "**/.gitignore")
+_SECTION = "shapefix"
+"""The name of our settings in an editor."""
 _SETTINGS = ("pyproject.toml", "shapefix.toml", ".gitignore")
 
 
@@ -42,12 +44,43 @@ def make_server() -> ShapefixServer:
     """Return a server with all of its features."""
     server = ShapefixServer()
 
+    at_start: list[object] = []
+    """The initializationOptions; settings of the workspace come on top of them."""
+
     @server.feature(types.INITIALIZE)
     def initialize(ls: ShapefixServer, params: types.InitializeParams) -> None:
-        ls.begin(server_options(params.initialization_options))
+        at_start.append(params.initialization_options)
+        ls.begin(server_options(*at_start))
 
     @server.feature(types.INITIALIZED)
     async def initialized(ls: ShapefixServer, params: types.InitializedParams) -> None:
+        await register_watching(ls)
+        workspace = ls.client_capabilities.workspace
+        changing = workspace.did_change_configuration if workspace is not None else None
+        if changing is not None and changing.dynamic_registration:
+            options = types.DidChangeConfigurationRegistrationOptions(_SECTION)
+            method = types.WORKSPACE_DID_CHANGE_CONFIGURATION
+            registration = types.Registration("shapefix-settings", method, options)
+            await ls.client_register_capability_async(types.RegistrationParams([registration]))
+        await read_settings(ls, None)
+
+    async def read_settings(ls: ShapefixServer, sent: object) -> None:
+        """Take over the settings of the client; sent are those that it sends by itself."""
+        workspace = ls.client_capabilities.workspace
+        if workspace is not None and workspace.configuration:
+            wanted = types.ConfigurationParams([types.ConfigurationItem(section=_SECTION)])
+            answers = await ls.workspace_configuration_async(wanted)
+            ls.configure(server_options(*at_start, *(answers or ())))
+        elif isinstance(sent, dict):
+            ls.configure(server_options(*at_start, sent.get(_SECTION, sent)))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    async def did_change_configuration(
+        ls: ShapefixServer, params: types.DidChangeConfigurationParams
+    ) -> None:
+        await read_settings(ls, params.settings)
+
+    async def register_watching(ls: ShapefixServer) -> None:
         workspace = ls.client_capabilities.workspace
         watching = workspace.did_change_watched_files if workspace is not None else None
         if watching is None or not watching.dynamic_registration:
@@ -117,6 +150,17 @@ def make_server() -> ShapefixServer:
         path = notebook_path(params.notebook_document.uri)
         if path is not None:
             ls.close_file(path)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_DIAGNOSTIC,
+        types.DiagnosticOptions(
+            inter_file_dependencies=True, workspace_diagnostics=False, identifier="shapefix"
+        ),
+    )
+    async def diagnostic(
+        ls: ShapefixServer, params: types.DocumentDiagnosticParams
+    ) -> types.DocumentDiagnosticReport:
+        return await ls.report(params)
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,

@@ -7,11 +7,10 @@ import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from shapefix.checks.support.describe import DisplayedValue
+from shapefix.displayed_values import DisplayedValue, HeldName
 from shapefix.rulebook.pages import page_of
 from shapefix.server.inlay_hints import short
 from shapefix.server.open_texts import MovedRows
-from shapefix.sizes.program_values import HeldName
 from shapefix.sources.text import rows_of
 
 _RULE = re.compile(r"\bSF\d{3}\b|\b[a-z]+(?:-[a-z]+)+\b", re.IGNORECASE)

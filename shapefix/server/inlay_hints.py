@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from lsprotocol import types
 
-from shapefix.checks.support.describe import DisplayedValue
-from shapefix.interpreter.watching import RETURNED
+from shapefix.displayed_values import RETURNED, DisplayedValue, HeldName
 from shapefix.server.open_texts import MovedRows, PositionedText
-from shapefix.sizes.program_values import HeldName
 
 _MOST_NAMES = 3
 _LONGEST = 80

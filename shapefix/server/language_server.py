@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
 
 import shapefix
 from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
+from shapefix.displayed_values import CallsOfForward, HeldName
 from shapefix.engine.settings import CheckOptions
 from shapefix.rulebook.pages import page_of
 from shapefix.server.analysis_process import AnalysisProcess
@@ -52,12 +54,14 @@ from shapefix.server.open_files import (
     notebook_file,
 )
 from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
-from shapefix.sizes.program_values import CallsOfForward, HeldName
+from shapefix.server.work_progress import WorkProgress
 from shapefix.sources.text import Unreadable, read_source
 
 DEBOUNCE = 0.15
 """Seconds without a keystroke before a changed text is checked."""
 _LONGEST_DEBOUNCE = 0.6
+_REFRESH = 0.3
+"""Seconds for a client to request diagnostics by itself."""
 
 
 # All cells are wanted: a finding counts the others, too.
@@ -75,15 +79,25 @@ class ServerOptions:
     hint_dtypes: bool = True
 
 
-def server_options(given: object) -> ServerOptions:
-    """Read the options of a client; those of another type than expected are left out."""
-    values = given if isinstance(given, dict) else {}
+def server_options(*given: object) -> ServerOptions:
+    """Read the options of a client, the later ones first; those of an unexpected type are left out."""
+    values: dict[str, object] = {}
+    for each in given:
+        values.update(each if isinstance(each, dict) else {})
     preview = values.get("preview")
     return ServerOptions(
         preview if isinstance(preview, bool) else None,
         values.get("inlayHints") is not False,
         values.get("inlayHintDtypes") is not False,
     )
+
+
+@dataclass(frozen=True)
+class _Report:
+    """The diagnostics of an open text; another number says that they are others."""
+
+    number: str
+    shown: tuple[types.Diagnostic, ...]
 
 
 class ShapefixServer(LanguageServer):
@@ -102,6 +116,12 @@ class ShapefixServer(LanguageServer):
         self._numbers = 0
         self._checked = AwaitedAnswers()
         self._findings: dict[str, tuple[Diagnostic, ...]] = {}
+        self._reports: dict[str, _Report] = {}
+        """The newest diagnostics of each open text."""
+        self._pulled: dict[str, str] = {}
+        """The number of the report that the client has of each open text."""
+        self._refresh: asyncio.TimerHandle | None = None
+        self._progress = WorkProgress(self, "shapefix: checking")
         self._valued = AwaitedAnswers()
         self._values: dict[str, tuple[str, tuple[HeldName, ...]]] = {}
         """The last known values in each open text, and the text that they are of."""
@@ -122,6 +142,14 @@ class ShapefixServer(LanguageServer):
         self._loop = asyncio.get_running_loop()
         self._process = AnalysisProcess(CheckOptions(preview=options.preview), self._take_soon)
         self._process.send(TextUpdate())
+
+    def configure(self, options: ServerOptions) -> None:
+        """Take over changed options."""
+        before, self.options = self.options, options
+        if options.preview != before.preview:
+            self.update(TextUpdate(options=CheckOptions(preview=options.preview)), at_once=True)
+        if options != before:
+            self._refresh_hints()
 
     def end(self) -> None:
         """End the analysis."""
@@ -155,6 +183,7 @@ class ShapefixServer(LanguageServer):
                     if not future.done():
                         future.cancel()
                 self._repairs.clear()
+                self._progress.end()
 
     # Texts
 
@@ -206,6 +235,8 @@ class ShapefixServer(LanguageServer):
         self._values = {at: known for at, known in self._values.items() if _file_of(at) != path}
         self._calls = {at: known for at, known in self._calls.items() if _file_of(at) != path}
         self._findings = {at: found for at, found in self._findings.items() if _file_of(at) != path}
+        self._reports = {at: report for at, report in self._reports.items() if _file_of(at) != path}
+        self._pulled = {at: number for at, number in self._pulled.items() if _file_of(at) != path}
         self._clear({part.uri for part in file.parts.values()})
         self.update(TextUpdate(closed=(path,)), at_once=True)
 
@@ -247,8 +278,60 @@ class ShapefixServer(LanguageServer):
         update, self._pending = self._pending, TextUpdate()
         if self._process is not None:
             self._process.send(update)
+        if self._files:
+            self._progress.start()
 
     # Findings
+
+    @property
+    def _is_pulled(self) -> bool:
+        """Whether the client requests diagnostics, and can be asked to do it again.
+
+        A change in one file changes the findings in another one: without that, all findings are sent.
+        """
+        document, workspace = self.client_capabilities.text_document, self.client_capabilities.workspace
+        refreshed = workspace.diagnostics if workspace is not None else None
+        return (
+            document is not None
+            and document.diagnostic is not None
+            and refreshed is not None
+            and bool(refreshed.refresh_support)
+        )
+
+    async def report(self, params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
+        """Return the diagnostics of an open text; none for the cells of notebooks, which get them sent."""
+        known = self.part(params.text_document.uri)
+        if known is None or not self._is_pulled or cell_of(known[0]) is not None:
+            return types.RelatedFullDocumentDiagnosticReport([])
+        path, _ = known
+        if not await self.is_checked(path):
+            again = types.DiagnosticServerCancellationData(retrigger_request=True)
+            code = types.LSPErrorCodes.ServerCancelled
+            raise JsonRpcException("the text has changed", code, again)
+        report = self._reports[path]
+        self._pulled[path] = report.number
+        if params.previous_result_id == report.number:
+            return types.RelatedUnchangedDocumentDiagnosticReport(report.number)
+        return types.RelatedFullDocumentDiagnosticReport(list(report.shown), result_id=report.number)
+
+    def _send_report(self, at: str, part: OpenPart, shown: list[types.Diagnostic]) -> None:
+        """Send the diagnostics of an open text, or keep them for a client that requests them."""
+        before = self._reports.get(at)
+        if before is None or before.shown != tuple(shown):
+            self._reports[at] = _Report(str(self.next_number()), tuple(shown))
+        if not self._is_pulled or cell_of(at) is not None:
+            params = types.PublishDiagnosticsParams(part.uri, shown, part.version)
+            self.text_document_publish_diagnostics(params)
+        elif self._refresh is None and self._loop is not None:
+            # A changed text is requested by itself: only those that it changes are left after a while.
+            self._refresh = self._loop.call_later(_REFRESH, self._refresh_reports)
+
+    def _refresh_reports(self) -> None:
+        """Ask the client to request diagnostics again, if it has old ones."""
+        self._refresh = None
+        pulled = {at: self._reports[at].number for at in self._pulled if at in self._reports}
+        if pulled != self._pulled:
+            self.workspace_diagnostic_refresh(None)
 
     async def is_checked(self, path: str) -> bool:
         """Wait until the present text of a file is checked; False if this takes too long."""
@@ -366,11 +449,11 @@ class ShapefixServer(LanguageServer):
             for at, part in file.parts.items():
                 self._findings[at] = tuple(found.pop(at, ()))
                 shown = self._diagnostics(part.text, self._findings[at], failed.pop(at, ()))
-                self.text_document_publish_diagnostics(
-                    types.PublishDiagnosticsParams(part.uri, shown, part.version)
-                )
+                self._send_report(at, part, shown)
         self._publish_elsewhere(checked.root, found, failed)
         self._checked.end_waiting(self._files, checked.versions)
+        if all(map(self._checked.has, self._files.values())):
+            self._progress.end()
 
     def _publish_elsewhere(
         self,
@@ -406,9 +489,14 @@ class ShapefixServer(LanguageServer):
                 self._values[at] = part.text.text, values
                 self._calls[at] = known.calls.get(at, ())
         was_awaited = self._valued.end_waiting(self._files, {known.path: known.version})
+        if changed and not (is_new and was_awaited):
+            self._refresh_hints()
+
+    def _refresh_hints(self) -> None:
+        """Ask the client to request hints again."""
         workspace = self.client_capabilities.workspace
         hints = workspace.inlay_hint if workspace is not None else None
-        if changed and not (is_new and was_awaited) and hints is not None and hints.refresh_support:
+        if hints is not None and hints.refresh_support:
             self.workspace_inlay_hint_refresh(None)
 
     def _known_values(self, path: str, part: OpenPart) -> tuple[tuple[HeldName, ...], MovedRows]:

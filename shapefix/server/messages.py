@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.sizes.program_values import CallsOfForward, HeldName
+from shapefix.displayed_values import CallsOfForward, HeldName
+from shapefix.engine.settings import CheckOptions
 
 
 @dataclass(frozen=True)
@@ -14,13 +15,14 @@ class TextUpdate:
     """Changes since the last update: new texts by path with their versions, closed and changed files.
 
     changed are paths of files on disk. with_new_files says that files have appeared or gone, or that settings
-    may be different.
+    may be different. options are new options for all projects.
     """
 
     texts: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
     closed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     with_new_files: bool = False
+    options: CheckOptions | None = None
 
     def then(self, later: TextUpdate) -> TextUpdate:
         """Return both updates as one."""
@@ -30,6 +32,7 @@ class TextUpdate:
             (*(path for path in self.closed if path not in later.texts), *later.closed),
             (*self.changed, *later.changed),
             self.with_new_files or later.with_new_files,
+            later.options or self.options,
         )
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from shapefix.diagnostics import Failure, path_of
+from shapefix.displayed_values import CallsOfForward, HeldName
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.live_session import LiveSession
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.settings import CheckOptions
 from shapefix.engine.source_overlay import real_path
 from shapefix.server.messages import CheckedTexts, RepairedFile, RepairOrder, TextUpdate, ValuesFound
-from shapefix.sizes.program_values import CallsOfForward, HeldName, program_values
+from shapefix.sizes.program_values import program_values
 from shapefix.sources.configuration import ConfigurationError
 from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.relevance import mentions_library
@@ -119,7 +120,9 @@ class WorkspaceAnalyzer:
             project = self._of_text.pop(path, None)
             if project is not None:
                 project.close(path)
-        if update.with_new_files:
+        if update.options is not None:
+            self._options = update.options
+        if update.with_new_files or update.options is not None:
             renewed = {root: each.renewed(self._options) for root, each in self._projects.items()}
             self._of_text = {path: renewed[each.root] for path, each in self._of_text.items()}
             self._projects = renewed

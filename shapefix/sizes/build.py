@@ -9,8 +9,9 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.rules import findings
-from shapefix.checks.support.describe import MOST_PARTS, DisplayedValue, parts
+from shapefix.checks.support.describe import MOST_PARTS, parts
 from shapefix.diagnostics import Severity
+from shapefix.displayed_values import DisplayedValue
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.values import (

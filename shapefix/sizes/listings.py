@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from shapefix.checks.support.describe import DisplayedValue
+from shapefix.displayed_values import DisplayedValue
 from shapefix.report.view import View
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.describe import MOST_PARTS, DisplayedValue, parts
+from shapefix.checks.support.describe import MOST_PARTS, parts
 from shapefix.checks.support.describe import shown as shown_value
-from shapefix.diagnostics import Span
+from shapefix.displayed_values import CallsOfForward, DisplayedValue, HeldName, SizedCall
 from shapefix.engine.frame_memory import with_memory_for_frames
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion
 from shapefix.engine.watchdog import Watchdog
@@ -34,51 +34,6 @@ STEPS = 200_000
 _SECONDS = 2.5
 """CPU time for the run of one file; what is known by then is shown."""
 _TOP_LEVEL = "<module>"
-
-
-@dataclass(frozen=True)
-class HeldName:
-    """A name, or a part of its value, and its different values over the passes of a loop.
-
-    It is assigned, returned or a parameter in the statement from row to end_row; of a compound statement
-    these are the rows of its head. function is the qualified name around it, "" at the top level, and its
-    rows are from first_row to last_row. whole is the name without the part.
-    """
-
-    name: str
-    whole: str
-    values: tuple[DisplayedValue, ...]
-    row: int
-    end_row: int
-    function: str
-    first_row: int
-    last_row: int
-
-    def moved(self, rows: int) -> HeldName:
-        """Return the same some rows further down."""
-        return replace(
-            self,
-            row=self.row + rows,
-            end_row=self.end_row + rows,
-            first_row=self.first_row + rows,
-            last_row=self.last_row + rows,
-        )
-
-
-@dataclass(frozen=True)
-class SizedCall:
-    """A call of a function with tensors of known sizes: its place, and the sizes by parameter."""
-
-    span: Span
-    sizes: tuple[tuple[str, DisplayedValue], ...]
-
-
-@dataclass(frozen=True)
-class CallsOfForward:
-    """The different calls of a method `forward`, by the row of its definition."""
-
-    row: int
-    calls: tuple[SizedCall, ...]
 
 
 @dataclass(frozen=True)

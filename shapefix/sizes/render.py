@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from shapefix.checks.support.describe import DisplayedValue
+from shapefix.displayed_values import DisplayedValue
 from shapefix.report.cells import glyphs, width_of, wrapped
 from shapefix.report.frame import Line, margin, trimmed
 from shapefix.report.json import file_of

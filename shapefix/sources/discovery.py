@@ -46,15 +46,15 @@ def discover(
     """Find the files to analyze, at most this many files and folders.
 
     An explicitly given file is always included, also if it is excluded or has another suffix, unless
-    force_exclude. In folders, *.py and *.ipynb files are included unless git or the configuration excludes
-    them. Links in folders are followed to files in one of the folders. Missing and unreadable paths, link
-    loops and invalid configurations become Failures.
+    force_exclude or its configuration says otherwise. In folders, *.py and *.ipynb files are included unless
+    git or the configuration excludes them. Links in folders are followed to files in one of the folders.
+    Missing and unreadable paths, link loops and invalid configurations become Failures.
     """
     walk = _Walk(configurations, most)
     for given in paths:
         path = os.path.normpath(given) if given else given
         absolute = _real_folder(path)
-        if force_exclude and given and walk.excludes(absolute):
+        if given and (force_exclude or walk.forces_exclude(absolute)) and walk.excludes(absolute):
             continue
         if os.path.isdir(path):
             walk.folder("" if path == os.curdir else path, os.path.realpath(path))
@@ -105,13 +105,19 @@ class _Walk:
             return None
         return configuration
 
+    def forces_exclude(self, absolute: str) -> bool:
+        try:
+            return self.configurations.nearest(os.path.dirname(absolute)).force_exclude
+        except ConfigurationError:
+            return False
+
     def excludes(self, absolute: str) -> bool:
         """Check whether the configuration excludes a path or a folder above it, up to its root."""
         configuration = self.configuration(os.path.dirname(absolute))
         if configuration is None:
             return True
         at = absolute
-        while at != configuration.root and at != os.path.dirname(at):
+        while at != configuration.excluding_root and at != os.path.dirname(at):
             if configuration.excludes(at):
                 return True
             at = os.path.dirname(at)

@@ -45,8 +45,11 @@ def _tag(package: RequiredLibrary) -> re.Pattern[str]:
 
 @cache
 def _lock_entry(package: RequiredLibrary) -> re.Pattern[str]:
+    # Poetry 1.0 wrote the keys in the order of the alphabet.
+    keys = r"(?:^[\w-]+\s*=[^\n]*\n)*?"
     return re.compile(
-        rf'^\[\[package\]\]\s*^name\s*=\s*"{package.pattern()}"\s*^version\s*=\s*"([^"]+)"', re.MULTILINE
+        rf'^\[\[package\]\]\s*{keys}^name\s*=\s*"{package.pattern()}"\n{keys}^version\s*=\s*"([^"]+)"',
+        re.MULTILINE,
     )
 
 
@@ -270,6 +273,8 @@ def _strings(content: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
+LISTS_OF_PACKAGES = ("req", "freeze", "packages", "dependencies")
+"""Words in the names of other texts with requirements: `req.txt`, `pip_freeze.txt`."""
 READERS: tuple[tuple[str, Reader], ...] = (
     ("uv.lock", _locked),
     ("poetry.lock", _locked),
@@ -285,6 +290,7 @@ READERS: tuple[tuple[str, Reader], ...] = (
     # As people misspell it: requirments.txt, requirement.txt.
     ("requirm*.txt", _lines),
     ("requirement.txt", _lines),
+    *((f"*{word}*.txt", _lines) for word in LISTS_OF_PACKAGES),
     ("runtime.txt", _python_version),
     ("Dockerfile*", installs),
     ("*.sh", installs),

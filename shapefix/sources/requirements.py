@@ -18,7 +18,7 @@ from itertools import islice
 from shapefix.diagnostics import Failure
 from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
 from shapefix.sources.required_libraries import PACKAGES, PYTHON, REQUIRED, TRANSFORMERS, RequiredLibrary
-from shapefix.sources.requirement_formats import READERS, bounds_in, installs
+from shapefix.sources.requirement_formats import LISTS_OF_PACKAGES, READERS, Reader, bounds_in, installs
 from shapefix.sources.text import (
     LARGEST_NOTEBOOK,
     LARGEST_SETTINGS,
@@ -203,12 +203,20 @@ def _permitted(folder: str, refused: Callable[[Failure], None], *, with_setup: b
     found = [
         bounds_in(_text(f"{place}/{name}", refused if _REQUIRES.match(name) else _ignored), read)
         for place, names in places
-        for pattern, read in READERS
-        for name in islice((name for name in names if fnmatch(name, pattern)), _MOST_FILES)
+        for name, read in _readers(names)
     ]
     return {
         package.key: _bounded(package, [each.get(package.key, []) for each in found]) for package in REQUIRED
     }
+
+
+def _readers(names: Sequence[str]) -> Iterator[tuple[str, Reader]]:
+    """Yield each of these files with its reader, in the order of precedence of their pins."""
+    left = dict.fromkeys(names)
+    for pattern, read in READERS:
+        for name in list(islice((name for name in left if fnmatch(name, pattern)), _MOST_FILES)):
+            del left[name]
+            yield name, read
 
 
 def _setup_folders(folder: str, listing: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -272,7 +280,9 @@ _REQUIRES = re.compile(
 )
 """Starts of the names of files made for requirements."""
 _MAY_REQUIRE = re.compile(
-    rf"^(?:{_REQUIRES.pattern}|install|Dockerfile|readme|runtime\.txt)|\.ya?ml$|\.sh$", re.IGNORECASE
+    rf"^(?:{_REQUIRES.pattern}|install|Dockerfile|readme|runtime\.txt)"
+    rf"|(?:{'|'.join(LISTS_OF_PACKAGES)}).*\.txt$|\.ya?ml$|\.sh$",
+    re.IGNORECASE,
 )
 
 

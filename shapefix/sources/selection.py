@@ -16,25 +16,32 @@ RuleRow = tuple[str, str, Severity]
 
 @dataclass(frozen=True)
 class Selection:
-    """The selectors of the configuration file or of the command line.
+    """The selectors of a configuration file or of the command line.
 
     select None keeps the choices of the layer before. source is the origin of the selectors, for messages;
-    the key ("select", "ignore", "extend-select") follows it.
+    the key follows it: keys are those of select and ignore.
     """
 
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
     source: str = "--"
+    keys: tuple[str, str] = ("select", "ignore")
 
     @classmethod
-    def of(cls, configuration: Configuration) -> Selection:
-        """Return the selectors of a configuration file."""
-        return cls(
-            configuration.select,
-            configuration.ignore,
-            configuration.extend_select,
-            f"{configuration.path}: ",
+    def layers(cls, configuration: Configuration) -> tuple[Selection, ...]:
+        """Return the selectors of a configuration, a layer for each origin."""
+        return tuple(
+            cls(each.select, each.ignore, each.extend_select, each.source) for each in configuration.layers
+        )
+
+    @classmethod
+    def of_fixes(cls, configuration: Configuration) -> tuple[Selection, ...]:
+        """Return the selectors of the rules with permitted fixes."""
+        everything = cls(("ALL",))
+        return everything, *(
+            cls(each.fixable, each.unfixable, (), each.source, ("fixable", "unfixable"))
+            for each in configuration.layers
         )
 
 
@@ -52,14 +59,14 @@ def selected(rules: Iterable[RuleRow], *layers: Selection) -> frozenset[str]:
     for layer in layers:
         # Sorted by specificity, then deselecting after selecting: the last word on a code wins.
         choices: list[tuple[int, bool, set[str]]] = []
-        for key, selectors in (("select", layer.select or ()), ("extend-select", layer.extend_select)):
+        for key, selectors in ((layer.keys[0], layer.select or ()), ("extend-select", layer.extend_select)):
             for selector in selectors:
                 specificity, covered = table.resolve(selector, f"{layer.source}{key}")
                 if 0 < specificity < _WHOLE_CODE:
                     covered -= table.hidden
                 choices.append((specificity, False, covered))
         for selector in layer.ignore:
-            specificity, covered = table.resolve(selector, f"{layer.source}ignore")
+            specificity, covered = table.resolve(selector, f"{layer.source}{layer.keys[1]}")
             choices.append((specificity, True, covered))
         if layer.select is not None:
             codes = set()

@@ -6,47 +6,79 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
 from shapefix.diagnostics import Diagnostic, Edit, Span
-from shapefix.rulebook.pages import aliases
+from shapefix.rulebook.pages import aliases, pages
 from shapefix.sources.selection import is_prefix
 from shapefix.sources.text import SourceText, line_starts
 
 _MARKER = re.compile(r"#\s*(?:noqa|shapefix:\s*(ignore|skip-file))(?![\w-])", re.IGNORECASE)
-_NOQA_LIST = re.compile(r"\s*:\s*((?:[A-Z]+[0-9]+[\s,]*)*)", re.IGNORECASE)
-_NOQA_IN_ROW = re.compile(r"#\s*noqa" + _NOQA_LIST.pattern, re.IGNORECASE)
 _BRACKETS = re.compile(r"\s*\[([^]]*)(]?)")
+_ABOUT_OUR_RULES = re.compile(
+    rb"#\s*(?:noqa\s*:[^\n]*(?:\bSF\d|[a-z]-[a-z])|shapefix:\s*ignore)", re.IGNORECASE
+)
+"""Codes of other tools are in many files, which are not split into tokens for them."""
+
+
+@cache
+def _noqa_list() -> re.Pattern[str]:
+    """Return the pattern of the list in a `noqa`: codes of any tool, and the names of our rules.
+
+    A name of one word, like `channels`, is one only before a comma or the end: a reason may begin with it.
+    """
+    names = sorted({name for page in pages() for name in (page.name, *page.aliases)}, key=len, reverse=True)
+    several = "|".join(re.escape(name) for name in names if "-" in name)
+    single = "|".join(re.escape(name) for name in names if "-" not in name)
+    item = rf"(?:[A-Z]+[0-9]+|(?:{several})(?![\w-])|(?:{single or '(?!)'})(?=\s*(?:,|#|$)))"
+    return re.compile(rf"\s*:\s*((?:{item}[\s,]*)*)", re.IGNORECASE)
+
+
+def has_suppressions(data: bytes) -> bool:
+    """Check the bytes of a file for comments about our rules. Some of other tools look like them."""
+    return _ABOUT_OUR_RULES.search(data) is not None
 
 
 @dataclass(frozen=True)
 class Suppression:
     """A suppression comment for the selected rules, or for all rules if selectors is None.
 
-    row and column (from 1) are the position of its `#`.
+    row and column (from 1) are the position of its `#`, and end is the column after it and its list. is_ours
+    is false for `noqa`, which is for all tools.
     """
 
     row: int
     column: int
     selectors: tuple[str, ...] | None
     whole_file: bool = False
+    is_ours: bool = field(default=False, compare=False)
+    end: int = field(default=0, compare=False)
 
     def covers(self, diagnostic: Diagnostic) -> bool:
         """Check whether the comment selects the rule of a finding: by code, prefix, name or alias."""
         return self.selectors is None or any(
-            selector == diagnostic.name
-            or is_prefix(selector.upper(), diagnostic.code)
-            or aliases().get(selector) == diagnostic.code
-            for selector in self.selectors
+            selects(selector, diagnostic.code, diagnostic.name) for selector in self.selectors
         )
+
+
+def selects(selector: str, code: str, name: str) -> bool:
+    """Check whether a word of a comment selects a rule: by code, prefix, name or alias."""
+    lowered = selector.lower()
+    return lowered == name or is_prefix(selector.upper(), code) or aliases().get(lowered) == code
 
 
 @dataclass(frozen=True)
 class SuppressionResult:
-    """The remaining findings in their order, and the comments suppressing the others."""
+    """The remaining findings in their order, and all comments with their suppressed findings."""
 
     kept: tuple[Diagnostic, ...]
-    used: tuple[Suppression, ...]
+    comments: tuple[tuple[Suppression, tuple[Diagnostic, ...]], ...] = ()
+
+    @property
+    def used(self) -> tuple[Suppression, ...]:
+        """The comments suppressing a finding."""
+        return tuple(comment for comment, dropped in self.comments if dropped)
 
 
 def apply_suppressions(source: SourceText, diagnostics: Iterable[Diagnostic]) -> SuppressionResult:
@@ -56,8 +88,8 @@ def apply_suppressions(source: SourceText, diagnostics: Iterable[Diagnostic]) ->
     finding is in. Findings whose span is in another file are kept.
     """
     diagnostics = tuple(diagnostics)
-    if not diagnostics or not _MARKER.search(source.text):
-        return SuppressionResult(diagnostics, ())
+    if not _MARKER.search(source.text):
+        return SuppressionResult(diagnostics)
     suppressions, statements = _read(source.text)
     everywhere = [each for each in suppressions if each.whole_file]
     by_row: dict[int, list[Suppression]] = {}
@@ -65,18 +97,18 @@ def apply_suppressions(source: SourceText, diagnostics: Iterable[Diagnostic]) ->
         if not each.whole_file:
             by_row.setdefault(each.row, []).append(each)
     kept: list[Diagnostic] = []
-    used: set[Suppression] = set()
+    used: dict[Suppression, list[Diagnostic]] = {each: [] for each in suppressions}
     for diagnostic in diagnostics:
         silencing: list[Suppression] = []
         if diagnostic.span.path == source.path:
             rows = _rows(diagnostic.span, statements)
             near = (each for row in rows for each in by_row.get(row, ()))
             silencing = [each for each in (*everywhere, *near) if each.covers(diagnostic)]
-        if silencing:
-            used.update(silencing)
-        else:
+        for each in silencing:
+            used[each].append(diagnostic)
+        if not silencing:
             kept.append(diagnostic)
-    return SuppressionResult(tuple(kept), tuple(each for each in suppressions if each in used))
+    return SuppressionResult(tuple(kept), tuple((each, tuple(used[each])) for each in suppressions))
 
 
 def _rows(span: Span, statements: list[tuple[int, int]]) -> set[int]:
@@ -132,17 +164,23 @@ def _in_comment(comment: str, row: int, column: int) -> Iterator[Suppression]:
         at = column + marker.start()
         kind = marker[1] and marker[1].lower()
         if kind == "skip-file":
-            yield Suppression(row, at, None, whole_file=True)
+            yield Suppression(row, at, None, True, True, column + marker.end())
         elif kind == "ignore":
             brackets = _BRACKETS.match(comment, marker.end())
             if brackets is None:
-                yield Suppression(row, at, None)
+                yield Suppression(row, at, None, False, True, column + marker.end())
             elif brackets[2]:
                 names = (name.strip() for name in brackets[1].split(","))
-                yield Suppression(row, at, tuple(name for name in names if name))
+                listed = tuple(name for name in names if name)
+                yield Suppression(row, at, listed, False, True, column + brackets.end())
         else:
-            codes = _NOQA_LIST.match(comment, marker.end())
-            yield Suppression(row, at, tuple(re.findall(r"\w+", codes[1])) if codes else None)
+            codes = _noqa_list().match(comment, marker.end())
+            if codes is None:
+                yield Suppression(row, at, None, False, False, column + marker.end())
+            else:
+                listed = tuple(re.findall(r"[\w-]+", codes[1]))
+                end = codes.start(1) + len(codes[1].rstrip(" \t\f,"))
+                yield Suppression(row, at, listed, False, False, column + end)
 
 
 def suppression_for(source: SourceText, diagnostic: Diagnostic, reason: str = "") -> Edit | None:
@@ -157,10 +195,11 @@ def suppression_for(source: SourceText, diagnostic: Diagnostic, reason: str = ""
     if row >= len(starts):
         return None
     text = source.text[starts[row - 1] : starts[row]].rstrip("\r\n")
-    listed = next((each for each in suppressions if each.row == row and each.selectors), None)
-    codes = None if listed is None else _NOQA_IN_ROW.match(text, listed.column - 1)
-    column = len(text.rstrip() if codes is None else text[: codes.end()].rstrip(" \t,")) + 1
-    content = f"  # noqa: {diagnostic.code} {reason}".rstrip() if codes is None else f", {diagnostic.code}"
+    listed = next(
+        (each for each in suppressions if each.row == row and each.selectors and not each.is_ours), None
+    )
+    column = len(text.rstrip()) + 1 if listed is None else listed.end
+    content = f"  # noqa: {diagnostic.code} {reason}".rstrip() if listed is None else f", {diagnostic.code}"
     edit = Edit(Span(source.path, row, column, row, column), content)
     at = starts[row - 1] + column - 1
     made = SourceText(source.path, source.text[:at] + content + source.text[at:])

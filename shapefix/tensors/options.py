@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import CommandLineOption
@@ -42,3 +43,16 @@ def by_default(size: int | Size) -> Size:
         return substitute(Size.of(size), {option: option.default for option in options_in(size)})
     except ZeroDivisionError:
         return Size.of(size)
+
+
+def options_of(error: ShapeError) -> tuple[CommandLineOption, ...]:
+    """Options with defaults needed for torch to raise an error; empty if it does, anyway."""
+    if isinstance(error, SizeMismatch):
+        return needed_defaults(error.have, error.want)
+    return _needed_for_index(error.index, error.size) if isinstance(error, IndexOutOfRange) else ()
+
+
+def _needed_for_index(index: int | Size, size: int | Size) -> tuple[CommandLineOption, ...]:
+    """Options with defaults needed to prove an index out of range; empty if it is, anyway."""
+    is_outside = at_least(index, 0) is False or at_least(Size.of(index) - size, 0) is True
+    return () if is_outside else options_in(index, size)

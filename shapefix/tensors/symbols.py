@@ -147,6 +147,26 @@ class ListedNumber(Symbol):
         self.largest = largest
 
 
+class DistinctCount(Symbol):
+    """Number of different numbers in data, known to the run only, at most `most`; None without a bound."""
+
+    __slots__ = ("most",)
+
+    def __init__(self, name: str, most: int | None) -> None:
+        super().__init__(name, 0)
+        self.most = most
+
+
+class LargestNumber(Symbol):
+    """Largest number of data, known to the run only; most is an upper bound, None without one."""
+
+    __slots__ = ("most",)
+
+    def __init__(self, name: str, most: int | None) -> None:
+        super().__init__(name, UNBOUNDED)
+        self.most = most
+
+
 class ItemPosition(Symbol):
     """Position of an arbitrary item of a list, counted from 0."""
 

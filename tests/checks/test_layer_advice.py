@@ -130,6 +130,18 @@ trainer = Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=setti
         assert [edit.content.strip(", ") for fix in finding.fixes for edit in fix.edits] == [written]
 
 
+@pytest.mark.parametrize(("version", "raises"), [("4.18.0", False), ("4.45.2", False), ("4.46.0", True)])
+def test_older_trainers_need_no_data_to_be_made(version: str, raises: bool, check: Check) -> None:
+    code = """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+settings = TrainingArguments(output_dir="out", evaluation_strategy="epoch")
+trainer = Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=settings)
+"""
+    found = check(code, {"SF408"}, transformers_version=version)
+    assert [each.code for each in found] == ["SF408"] * raises
+
+
 def test_a_called_method_is_named_with_its_brackets(check: Check) -> None:
     code = """
 import torch

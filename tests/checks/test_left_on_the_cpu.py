@@ -264,3 +264,37 @@ def test_a_tensor_whose_move_was_lost_is_one_finding(check: Check) -> None:
         found = check(LOST_MOVE.replace("MOVE", move), {"SF601", "SF602", "SF603"})
         assert {each.code for each in found} == codes, move
         assert len({each.cause for each in found}) == min(1, len(codes)), move
+
+
+SETTINGS = """\
+import torch
+from torch import nn
+
+
+class Settings:
+    def __init__(self):
+        self.sizes = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+    {method}
+
+
+settings = Settings()
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * self.weights(settings.sizes)
+
+    def weights(self, sizes):
+        return torch.cat((torch.zeros(2, 2), sizes)).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "is_input"),
+    [("def names(self):\n        return []", False), ("def __getitem__(self, i):\n        return i", True)],
+)
+def test_a_tensor_of_a_plain_object_is_no_input_of_a_module(
+    method: str, is_input: bool, check: Check
+) -> None:
+    assert [each.code for each in check(SETTINGS.format(method=method), {"SF603"})] == ["SF603"] * is_input

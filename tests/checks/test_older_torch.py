@@ -19,7 +19,7 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 STEP = "loss = nn.CrossEntropyLoss()(net(x), y)\n"
 SCHEDULE = """\
-scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 5)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
 for _ in range(10):
     scheduler.step()
     for _ in range(5):

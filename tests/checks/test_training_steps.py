@@ -283,6 +283,42 @@ def test_torch_warns_of_reported_schedulers(
     assert bool(found) == warned
 
 
+@pytest.mark.parametrize(
+    ("schedule", "changes"),
+    [
+        ("StepLR(optimizer, 1)", True),
+        ("StepLR(optimizer, step_size=3)", False),
+        ("MultiStepLR(optimizer, [1, 5])", True),
+        ("MultiStepLR(optimizer, milestones=[2, 5])", False),
+        ("ExponentialLR(optimizer, 0.9)", True),
+    ],
+)
+def test_a_schedule_that_keeps_the_first_rate_loses_nothing(
+    check: Check, schedule: str, changes: bool
+) -> None:
+    code = f"""
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import ExponentialLR, MultiStepLR, StepLR
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = {schedule}
+rates = []
+for epoch in range(6):
+    scheduler.step()
+    rates.append(optimizer.param_groups[0]["lr"])
+    for x in torch.utils.data.DataLoader(torch.rand(16, 4), batch_size=4):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+"""
+    run: dict[str, list[float]] = {}
+    exec(compile(code, "script.py", "exec"), run)
+    assert (run["rates"][0] != 0.1) is changes
+    assert bool([each for each in check(code, {"SF803"}) if "skips the first" in each.message]) is changes
+
+
 def test_a_call_before_the_loop_is_named(check: Check) -> None:
     code = """
 import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from pathlib import Path
@@ -305,3 +306,21 @@ def test_the_british_spelling_of_color_is_accepted_but_not_shown(project: Projec
     shown = shapefix("check", "--help").out
     assert "--color " in shown
     assert "--colour" not in shown
+
+
+def test_no_garbage_is_collected_while_files_are_checked(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The imports of the analysis alone would start many collections, each of them for nothing."""
+    while_checking = []
+
+    def observed(request: object) -> int:
+        while_checking.append(gc.isenabled())
+        return 0
+
+    monkeypatch.setattr("shapefix.cli.check.check", observed)
+    monkeypatch.setattr("shapefix.cli.fix.fix", observed)
+    project(train="import torch\n")
+    assert [shapefix("check", "train.py").code, shapefix("fix", "train.py").code] == [0, 0]
+    assert while_checking == [False, False]
+    assert gc.isenabled()

@@ -74,3 +74,23 @@ def test_the_gitlab_template_writes_a_report_and_fails(project: Project, program
     assert "error[SF101]" in ran.stdout
     (entry,) = json.loads((folder / job["artifacts"]["reports"]["codequality"]).read_text())
     assert (entry["check_name"], entry["location"]["path"]) == ("SF101", "train.py")
+
+
+def test_the_image_of_docker_starts_shapefix(project: Project, programs: Path) -> None:
+    """Its commands are those of the file; there is no Docker here to build it."""
+    text = re.sub(r"\\\n", "", (FILES / "Dockerfile").read_text())
+    steps = [line.split(" ", 1) for line in text.splitlines() if line and not line.startswith("#")]
+    assert [name for name, _ in steps if name != "RUN"] == [
+        *("FROM", "ARG", "USER", "ENV", "WORKDIR", "ENTRYPOINT", "CMD")
+    ]
+    given = dict(steps)
+    folder = project(train=VIEW)
+    for name, script in steps:
+        if name == "RUN":
+            assert subprocess.run(["sh", "-n", "-c", script], check=False).returncode == 0
+    (install,) = [script for name, script in steps if name == "RUN" and "pip" in script]
+    assert run(f"{given['ARG']}; {install}", folder, programs).returncode == 0
+    command = [*json.loads(given["ENTRYPOINT"]), *json.loads(given["CMD"])]
+    ran = run(" ".join(command), folder, programs, **dict([given["ENV"].split("=", 1)]))
+    assert ran.returncode == 1
+    assert "error[SF101]" in ran.stdout

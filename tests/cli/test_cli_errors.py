@@ -137,7 +137,7 @@ def test_a_rule_that_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -
         (["check", "--jobs", "0"], "invalid value for '--jobs'"),
         (["check", "-", "train.py"], "cannot combine standard input (-) with other paths"),
         (["check", "--config", "missing.toml"], "missing.toml: cannot be read: no such file or folder"),
-        (["check", "--config", "a.toml", "--isolated"], "--config and --isolated cannot be combined"),
+        (["check", "--config", "a.toml", "--isolated"], "--config FILE and --isolated cannot be combined"),
         (["check", "--ignore"], "option '--ignore' requires an argument (see `shapefix check --help`)"),
         (["explain", "SF1O1"], "unknown rule 'SF1O1'; did you mean 'SF101'?"),
         (["explain"], "missing argument 'RULE'"),

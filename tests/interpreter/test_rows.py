@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
+import pytest
 from revealed import analysed, holds
 
 
@@ -102,3 +106,43 @@ def test_what_may_fill_rows_up_is_not_held_to_be_ragged(tmp_path: Path) -> None:
         tmp_path,
     )
     assert not analysis.diagnostics
+
+
+_FILLED = {
+    "for token in row:\n    ids.append(token)": True,
+    "for token in row:\n    if token > 3:\n        ids.append(0)\n    else:\n        ids.append(1)": True,
+    "for token in row:\n    ids.append(token)\nids.append(0)": True,
+    "for token in row:\n    if token in (1, 4, 5):\n        ids.append(token)": False,
+    "for token in row[:1]:\n    ids.append(token)": False,
+    "for token in row:\n    ids.append(token)\nids.extend([0] * (5 - len(ids)))": False,
+    "for token in row:\n    ids.append(token)\nwhile len(ids) < 5:\n    ids.append(0)": False,
+    "for token in row:\n    ids.append(token)\nids = ids[:1]": False,
+    "for token in row:\n    ids.append(token)\ndel ids[1:]": False,
+    "for token in row:\n    ids.append(token)\nids += [0] * (5 - len(row))": False,
+    "for token in row:\n    ids.append(token)\nif len(ids) < 5:\n    ids.extend([0] * (5 - len(ids)))": False,
+    "for token in first:\n    ids.append(token)": False,
+    "for token in row[:count]:\n    ids.append(token)\ncount += 0": False,
+    "for number in range(count):\n    ids.append(number)": False,
+}
+"""Code that fills a list in a loop over rows, and whether the lists surely differ in length."""
+
+
+@pytest.mark.parametrize("filling", _FILLED)
+def test_a_list_that_each_pass_creates_is_as_long_as_its_inner_loop(filling: str, tmp_path: Path) -> None:
+    body = textwrap.indent(filling, " " * 8)
+    loop = (
+        "    out, count, first = [], 1, rows[0]\n    for row in rows:\n        ids = []\n"
+        f"{body}\n        out.append(ids)\n    return torch.tensor(out)\n"
+    )
+    namespace: dict[str, Any] = {}
+    exec(f"import torch\ndef tensor_of(rows):\n{loop}", namespace)
+    differs = _FILLED[filling]
+    with pytest.raises(ValueError, match="expected sequence of length") if differs else nullcontext():
+        namespace["tensor_of"]([[1, 2, 3], [4], [5, 6, 7, 8, 9]])
+    code = (
+        "from transformers import AutoTokenizer\ntokenizer = AutoTokenizer.from_pretrained('gpt2')\n"
+        "def tensor_of(texts):\n    rows = tokenizer([str(text) for text in texts])['input_ids']\n"
+        f"{loop.replace('return torch.tensor(out)', 'reveal(len(out[0]))')}"
+    )
+    (shown,) = analysed(code, tmp_path).reveals
+    assert shown.message.startswith("length") == differs

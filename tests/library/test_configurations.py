@@ -243,6 +243,21 @@ def test_what_is_no_number_of_its_own_is_not_known() -> None:
     assert by_default(f"{PARSER}\nargs = parser.parse_args()\n{shown}") == [None] * len(names)
 
 
+@pytest.mark.parametrize(
+    ("options", "is_certain"),
+    [
+        ('"--path", type=str, default=None', False),
+        ('"--path", default=None', False),
+        ('"--path", action="store_true", default=None', False),
+        ('"--path", action="store_true", default=True', True),
+    ],
+)
+def test_only_a_flag_without_effect_is_its_default(options: str, is_certain: bool) -> None:
+    parser = f"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument({options})\n"
+    (shown,) = revealed(f"{parser}reveal(parser.parse_args().path)")
+    assert isinstance(shown, Constant) is is_certain
+
+
 def test_an_option_that_the_code_sets_is_no_option_any_more() -> None:
     assert by_default(f"{PARSER}\nargs = parser.parse_args()\nargs.batch = 2\nreveal(args.batch)") == [2]
     assert by_default(f"{PARSER}\nargs = parser.parse_args(['-b', '3'])\nreveal(args.batch)") == [None]

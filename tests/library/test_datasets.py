@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import datasets
 import pytest
 from checking import Check
 from differential import interpret
@@ -28,6 +29,7 @@ from shapefix.interpreter.values import (
     as_size,
 )
 from shapefix.library.data.datasets.objects import NAMES, number_of, sample_of
+from shapefix.library.data.datasets.reading import REMOVED_IN_PLACE
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.symbols import PerItemSize
 
@@ -261,6 +263,15 @@ def test_a_format_that_is_set_stays() -> None:
     agree("ds.set_format('torch', columns=['ids', 'label'])\nreveal(ds)\nreveal(ds.select([0, 1]))")
     agree("ds.set_format('torch', columns=['ids'])\nds.reset_format()\nreveal(ds)")
     agree("ds.set_format(type='torch')\nds.set_format(type=None, columns=['text', 'pair'])\nreveal(ds)")
+
+
+@pytest.mark.parametrize("name", REMOVED_IN_PLACE)
+def test_columns_are_unknown_after_a_method_that_was_removed(name: str) -> None:
+    assert not hasattr(datasets.Dataset, name)
+    setup = "from datasets import Dataset\nds = Dataset.from_dict({'ids': [1]})\n"
+    before, after = revealed(f"{setup}reveal(ds[0]['ids'])\nds.{name}('ids')\nreveal(ds[0]['ids'])")
+    assert not isinstance(before, Unknown)
+    assert isinstance(after, Unknown)
 
 
 def test_a_transform_makes_the_rows() -> None:

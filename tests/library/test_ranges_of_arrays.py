@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from checking import Check
 
-HEAD = "import numpy as np\nimport pandas as pd\nimport torch\nfrom torch import nn\n\n"
+HEAD = "import io\nimport numpy as np\nimport pandas as pd\nimport torch\nfrom torch import nn\n\n"
 RANGES = """
 1 4 np.random.randint(1, 5, size=500)
 0 4 np.random.randint(5, size=(20, 30))
@@ -54,6 +56,32 @@ RANGES = """
 0 2 [{word: i for i, word in enumerate(set("a b a c".split()))}[word] for word in "a b c".split()]
 1 2 [{"no": 1, "yes": 2}[word] for word in ["no", "yes", "no"]]
 0 1 [1 if x > 2 else 0 for x in torch.rand(500) * 4]
+1 3 np.array([1.0, 2.0, 3.0])
+0 2 (np.array([1.0, 2.0, 3.0]) - 1).astype(np.int64)
+1 3 np.array([[5.1, 1], [4.9, 2], [6.3, 3]])[:, 1]
+0 2 np.array([[5.1, 1], [4.9, 2], [6.3, 3]])[:, -1] - 1
+1 2 pd.DataFrame({"x": [0.5, 1.5], "y": [1, 2]}).astype(float)["y"].values
+1 3 pd.read_csv(io.StringIO("x,label\\n0.5,1\\n1.5,2\\n2.5,3\\n"))["label"].values
+1 3 pd.read_csv(io.StringIO("x;label\\n0.5;1\\n1.5;2\\n2.5;3\\n"), sep=";").label.to_numpy()
+3 3 [pd.DataFrame({"name": ["cat", "dog", "cat", "owl"]})["name"].nunique()]
+2 2 [len(pd.DataFrame({"y": [4, 7, 4]})["y"].unique())]
+0 2 [{n: i for i, n in enumerate(pd.DataFrame({"n": ["b", "a", "c"]})["n"].unique())}[n] for n in list("abc")]
+1 3 pd.DataFrame({"y": [1, 2, 3]})["y"].tolist()
+3 3 [int(torch.tensor([1, 3, 2]).max())]
+4 4 [torch.tensor([1, 3, 2]).max().item() + 1]
+5 5 [int(np.array([1, 5, 2]).max())]
+3 3 [len(" ".join(["a b", "c"]).split())]
+1 13 [int(line.split()[1]) for line in [f"a {i % 13 + 1}" for i in range(78)]]
+1 13 [int(x.strip().split(" ")[1]) for x in [f"{'ab' * (i % 4 + 1)} {i % 13 + 1}" for i in range(78)]]
+0 2 [["b", "a", "c"].index(d["k"]) for d in [{"k": ["a", "b", "c"][i % 3]} for i in range(40)]]
+0 9 [{"cat": 0, "dog": 5, "owl": 9}[d[1]] for d in [(i, ["cat", "dog", "owl"][i % 3]) for i in range(40)]]
+0 7 [{"cat": 0, "dog": 5}.get(d[1], 7) for d in [(i, ["cat", "dog", "owl"][i % 3]) for i in range(40)]]
+0 3 [b for a, b in [(f"text {i}", i % 4) for i in range(40)]]
+1 3 [row["y"] + 1 for row in [{"x": i * 0.5, "y": -(i % 2) + i % 4 if i > 3 else 0} for i in range(40)]]
+0 5 [{"b": 0, "a": 5}[name.upper().lower()] for name in [chr(97 + i % 2) for i in range(20)]]
+3 83 np.random.choice([3, 17, 42, 83], size=500)
+3 83 np.random.default_rng(0).choice([3, 17, 42, 83], size=500)
+1 5 pd.read_csv(io.StringIO("x,y\\n" + "\\n".join(f"{i},{i % 5 + 1}" for i in range(60))))["y"].values
 """.strip().splitlines()
 """The smallest and the largest number, and the code that computes them."""
 WITHOUT = """
@@ -67,6 +95,9 @@ torch.arange(500)[:10]
 [i % 2 * 3 for i in range(300)]
 [x % 5 for x in [0, 5, 10]]
 torch.where(torch.randint(0, 256, (500,)) > 3, 0, torch.randint(0, 4, (500,)))
+[b for a, b in [(i, i % 2 * 3) for i in range(40)] if b < 2]
+[{"a": 0, "b": 9}.get(name[0], 1) for name in [f"a{i}" for i in range(20)]]
+[len(f"{i:05d}") for i in range(20)]
 pd.DataFrame({"y": [1, 2, 30]})[pd.DataFrame({"y": [1, 2, 30]})["y"] < 5]["y"].values
 """.strip().splitlines()
 """Code without a known range, or with a smaller one than the numbers it starts from."""
@@ -90,7 +121,7 @@ def _looked_up(made: str, rows: int) -> str:
 
 
 def _numbers(made: str) -> torch.Tensor:
-    return torch.as_tensor(eval(made, {"np": np, "pd": pd, "torch": torch}))
+    return torch.as_tensor(eval(made, {"np": np, "pd": pd, "torch": torch, "io": io}))
 
 
 @pytest.mark.parametrize("line", RANGES)
@@ -131,3 +162,125 @@ loss = nn.CrossEntropyLoss()(torch.randn(1, 2, 8, 8), torch.from_numpy(mask).lon
     assert bool(check(code, {"SF517"})) is found
     if not found:
         exec(code, {})
+
+
+COUNTED = """
+ids = torch.randint(1, 6, (50,)); rows = int(ids.max())
+ids = torch.randint(0, 6, (50,)); rows = ids.max().item() + 1
+ids = torch.tensor([1, 2, 3, 3]); rows = len(ids.unique())
+ids = torch.tensor([1, 2, 3, 3]); rows = len(torch.unique(ids)) + 1
+ids = torch.tensor([0, 1, 2, 1]); rows = len(ids.unique())
+ids = torch.from_numpy(np.random.randint(1, 6, size=50)); rows = len(ids.unique())
+ids = np.random.randint(1, 6, size=50); rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
+ids = np.random.randint(3, 6, size=50); rows = int(ids.max()) + 1; ids = torch.from_numpy(ids)
+ids = np.random.randint(3, 6, size=50); rows = int(ids.max()); ids = torch.from_numpy(ids)
+ids = np.random.choice([3, 7, 9], 60); rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
+ids = np.random.choice([3, 7], 60); ids[:2] = [3, 9]; rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
+ids = np.random.choice([0, 1, 2], 60); rows = len(np.unique(ids)); ids = torch.from_numpy(ids)
+frame = pd.DataFrame({"u": [1, 2, 3]}); rows = frame["u"].nunique(); ids = torch.tensor(frame["u"].values)
+frame = pd.DataFrame({"u": [1, 2, 3]}); rows = frame["u"].max() + 1; ids = torch.tensor(frame["u"].values)
+frame = pd.DataFrame({"u": [1, 2, 3]}); rows = len(set(frame["u"])); ids = torch.tensor(frame["u"].tolist())
+frame = pd.DataFrame({"u": [0, 2, 1]}); rows = frame["u"].nunique(); ids = torch.tensor(frame["u"].values)
+t = pd.DataFrame({"u": np.random.randint(1, 4, 50)}); rows = t.u.nunique(); ids = torch.tensor(t.u.values)
+t = pd.DataFrame({"u": np.random.randint(0, 4, 50)}); rows = int(t.u.max()); ids = torch.tensor(t.u.values)
+""".strip().splitlines()
+"""Ids, and a number of rows taken from them: the number of different ones, or the largest."""
+
+
+@pytest.mark.parametrize("lines", COUNTED)
+def test_rows_counted_from_the_ids(lines: str, check: Check) -> None:
+    code = HEAD + lines.replace("; ", "\n") + "\nnn.Embedding(rows, 2)(ids)\n"
+    try:
+        exec(code, {})
+        raises = False
+    except IndexError:
+        raises = True
+    assert bool(check(code, {"SF505"})) == raises
+
+
+ITEMS = """
+[np.array([0, 1]), np.array([2, 3])]
+[torch.tensor([0, 1]), torch.tensor([2, 3])]
+[np.array([[0, 1], [2, 3]]) for _ in range(3)]
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("made", ITEMS)
+def test_any_item_of_a_list(made: str, check: Check) -> None:
+    code = f"""{HEAD}held = {made}
+def embedded(i, rows):
+    return nn.Embedding(rows, 2)(torch.as_tensor(held[i]).long())
+"""
+    for rows in (3, 4):
+        found = check(f"{code}\nimport sys\nembedded(int(sys.argv[1]), {rows})\n", {"SF505"})
+        assert bool(found) == (rows == 3)
+    space: dict[str, object] = {}
+    exec(code, space)
+    assert max(int(torch.as_tensor(each).max()) for each in space["held"]) == 3  # type: ignore[attr-defined]
+
+
+def test_two_paths_have_no_common_range(check: Check) -> None:
+    code = f"{HEAD}import sys\nids = torch.tensor([1, 2, 3])\nif sys.argv[1:]:\n    ids = torch.arange(3)\n"
+    assert not check(f"{code}nn.Embedding(3, 2)(ids)\n", {"SF505"})
+
+
+IMAGES = """
+np.array(Image.fromarray(mask))
+np.asarray([Image.fromarray(mask) for _ in range(4)][0])
+np.array(Image.fromarray(mask), dtype=np.int64)
+np.array(Image.fromarray(mask)) // 255
+np.array(Image.fromarray(mask).convert("1"))
+np.array(Image.fromarray(mask).resize((4, 4)))
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("made", IMAGES)
+def test_bytes_of_an_image_made_of_an_array(made: str, check: Check) -> None:
+    pytest.importorskip("PIL")
+    code = f"""{HEAD}from PIL import Image
+
+mask = np.zeros((8, 8), dtype=np.uint8)
+mask[2:5, 3:] = 255
+nn.Embedding(255, 2)(torch.as_tensor({made}).long())
+"""
+    try:
+        exec(code, {})
+        raises = False
+    except IndexError:
+        raises = True
+    assert raises or not check(code, {"SF505"})
+    if "convert" not in made and "resize" not in made:
+        assert bool(check(code, {"SF505"})) == raises
+
+
+FILTERED = """
+for label in labels:\\n    if label < 3:\\n        kept.append(label)
+for label in labels:\\n    if label > 2:\\n        continue\\n    kept.append(label)
+for label in labels:\\n    kept.append(label % 3)
+for label in labels:\\n    kept.append(label if label < 3 else 0)
+for i in labels:\\n    try:\\n        kept.append([0, 1, 2][i])\\n    except IndexError:\\n        pass
+kept = [label for label in labels if label < 3]
+kept = [label if label < 3 else 1 for label in labels]
+kept = [each for label in labels for each in (label,) if each < 3]
+kept = list(filter(lambda label: label < 3, labels))
+kept = [next(iter(labels))]
+add = lambda label: kept.append(label) if label < 3 else None\\nfor label in labels:\\n    add(label)
+def add(label):\\n    if label < 3:\\n        kept.append(label)\\nfor label in labels:\\n    add(label)
+def add(i):\\n    if i > 2:\\n        return\\n    kept.append(i)\\nfor label in labels:\\n    add(label)
+kept = [label for _, label in sorted(zip(labels, labels))[:5]]
+kept = labels[:3]
+kept = [min(label, 2) for label in labels]
+kept = [label for label in set(labels) - {3, 4, 5}]
+kept = [{"0": 0, "1": 1, "2": 2, "3": 0, "4": 1, "5": 2}[str(label)] for label in labels]
+kept = [int(name) for name in map(str, labels) if name in ("1", "2")]
+""".strip().splitlines()
+"""Code that leaves out the larger labels of a list from 0 to 5."""
+
+
+@pytest.mark.parametrize("lines", FILTERED)
+def test_numbers_left_out_in_a_loop_are_not_reported(lines: str, check: Check) -> None:
+    written = lines.replace("\\n", "\n")
+    code = f"labels = [i % 6 for i in range(60)]\nkept = []\n{written}\n"
+    code = f"{HEAD}{code}nn.Embedding(3, 2)(torch.tensor(kept))\n"
+    exec(code, {})
+    assert not check(code, {"SF505"})

@@ -6,6 +6,8 @@ import pytest
 from checking import Check
 from raised_errors import raises
 
+from shapefix.repair.edits import apply
+
 SETUP = """\
 import torch
 import torch.nn.functional as F
@@ -134,3 +136,30 @@ def test_programs(name: str, loop: str, check: Check) -> None:
     code = f"{SETUP}{before}\n{loop}{indented(body)}"
     is_known = name not in UNKNOWN or loop is LOOPS[1]
     assert [d.code for d in check(code, {"SF903"})] == ["SF903"] * (raises(code, ERROR) and is_known), code
+
+
+ADVERSARIES = """\
+from torch.optim import SGD
+
+for_net, for_head = SGD(net.parameters(), 0.1), SGD(head.parameters(), 0.1)
+fake = net(data)
+first, second = {0}, {1}
+first_loss = head(fake).mean()
+first.zero_grad()
+first_loss.backward()
+first.step()
+second_loss = 1 - head(fake).mean()
+second.zero_grad()
+second_loss.backward()
+second.step()
+changed = [not torch.equal(a, b) for a, b in zip(before, (net[0].weight, head.weight))]
+assert all(changed), changed
+"""
+
+
+@pytest.mark.parametrize("order", [("for_net", "for_head"), ("for_head", "for_net")])
+def test_the_fix_for_two_optimizers_leaves_both_trained(order: tuple[str, str], check: Check) -> None:
+    code = SETUP + "before = [net[0].weight.clone(), head.weight.clone()]\n" + ADVERSARIES.format(*order)
+    assert raises(code, ERROR)
+    (found,) = check(code, {"SF903"})
+    assert not raises(apply(code, found.fixes)[0], ERROR)

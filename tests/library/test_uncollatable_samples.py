@@ -20,6 +20,7 @@ class Data(Dataset):
     def __init__(self):
         self.rows = [[1, 2, 3], [4, 5], [6], [7, 8, 9, 10]]
         self.texts = ["one two", "three", "four five six", "seven"]
+        self.found = dict(zip(self.texts, [[1, 2], [3], [4, 5, 6], [7]]))
         self.made = [torch.zeros(random.randint(2, 40), 3) for _ in range(4)]
         self.lengths = torch.randint(2, 40, (4,))
 
@@ -35,6 +36,9 @@ RAISE = (
     "return {'row': torch.tensor(self.rows[index]), 'label': index}",
     "return torch.tensor([len(word) for word in self.texts[index].split()])",
     "return torch.zeros(len(self.texts[index])), index",
+    "return torch.zeros(3), {'boxes': torch.tensor(self.rows[index]), 'id': torch.tensor([index])}",
+    "return torch.tensor(self.found[list(self.found)[index]])",
+    "return torch.zeros(3), {'boxes': torch.tensor(self.found[self.texts[index]])}",
     "return self.made[index]",
     "return torch.zeros(self.lengths[index].item())",
     "return np.zeros((3, 8 + index), dtype=np.float32)",
@@ -49,6 +53,8 @@ FINE = (
     "return torch.tensor((self.rows[index] + [0] * 4)[:4])",
     "return torch.tensor([len(word) for word in self.texts[index].split()][:1])",
     "return self.texts[index]",
+    "return torch.zeros(3), {'boxes': torch.tensor(self.rows[index][:1]), 'id': torch.tensor([index])}",
+    "return torch.tensor(self.found[self.texts[index]][:1])",
     "return random.randint(0, 3)",
     "return torch.zeros(40)[random.randint(0, 8):][:3]",
     "start = random.randint(0, 8); return torch.zeros(40)[start:start + 4]",

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,12 @@ def _committed(folder: Path) -> None:
     run("git", "init", "-q", cwd=folder)
     run("git", "add", "-A", cwd=folder)
     assert run("git", *identity, "commit", "-q", "-m", "all", cwd=folder).returncode == 0
+
+
+def test_a_report_needs_no_torch() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [each.partition(">")[0] for each in extras["report"]] == ["jinja2"]
+    assert set(extras["report"]) < set(extras["probe"])
 
 
 # CI itself runs in an editable installation.

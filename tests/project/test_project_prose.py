@@ -56,7 +56,7 @@ class Allowed:
 
 
 ALLOWED: tuple[Allowed, ...] = (
-    Allowed("shapefix/cli/main.py", "colour", "the British spelling of --color is accepted"),
+    Allowed("shapefix/cli/group.py", "colour", "the British spelling of --color is accepted"),
     Allowed("shapefix/domains/tokens.py", "asked", "the name of a field"),
     Allowed("shapefix/library/transformers/pad_tokens.py", "asked", "the name of a parameter"),
     Allowed("shapefix/library/transformers/tokenized_texts.py", "asked", "the name of a parameter"),
@@ -148,7 +148,7 @@ BEFORE_CONTENT = re.compile(r"assum(?:e|ing)|check|means?|note|record|report|say
 BEFORE_PRONOUN = re.compile(r"after|at|by|for|from|if|in|is|of|on|or|than|to|unless|until|whether|with")
 """Words before `that` as a pronoun: `False if that is impossible`, `after one pass of that loop`."""
 
-ALLOWED_FIRST_LINES = ("shapefix/cli/main.py: Explain a rule: what it does, why, how to fix it",)
+ALLOWED_FIRST_LINES = ("shapefix/cli/commands/reading.py: Explain a rule: what it does, why, how to fix it",)
 
 
 def first_lines(source: str) -> Iterator[str]:

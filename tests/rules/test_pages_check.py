@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from rule_pages import Example, examples, front_matter, pages
 
 from shapefix.checks.rules import RULES
-from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, Severity
 from shapefix.engine.analysis import AnalysisResult, FileAnalyzer
 from shapefix.engine.merge import unique
+from shapefix.engine.session import CheckSession
+from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.repair.fixpoint import repair
 from shapefix.report.fixed_code import fixed_code
 from shapefix.sources.project import Project
@@ -20,8 +24,31 @@ from shapefix.sources.text import SourceText
 EXAMPLES = [example for page in pages() for example in examples(page)]
 
 
-def analysed(text: str, folder: Path) -> AnalysisResult:
+ABOUT_COMMENTS = re.compile("noqa|shapefix:")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The findings of a session, by the names of an analysis."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    failures: tuple[Failure, ...]
+    reveals: tuple[Diagnostic, ...] = ()
+
+
+def checked(text: str, folder: Path) -> Checked:
+    """Check a text as the only file of a project."""
+    (folder / "example.py").write_text(text, "utf-8")
+    options = CheckOptions(isolated=True, use_cache=False, jobs=1)
+    session = CheckSession([str(folder)], Settings(options)).run()
+    return Checked(session.findings(), session.failures())
+
+
+def analysed(text: str, folder: Path) -> AnalysisResult | Checked:
+    """Analyze an example; one about comments is checked like a project, as the engine reports its rules."""
     path = str(folder / "example.py")
+    if ABOUT_COMMENTS.search(text):
+        return checked(text, folder)
     return FileAnalyzer(Project(str(folder)), frozenset(RULES)).analyze(path, SourceText(path, text))
 
 

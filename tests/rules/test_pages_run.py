@@ -26,7 +26,8 @@ SILENT = [example for example in EXAMPLES if not example.findings]
 FIXED = [example for example in FIRING if example.fixed]
 
 LAYOUT = [example for example in FIRING if front_matter(example.page)["code"].startswith("SF1")]
-DATA = [example for example in FIRING if example not in LAYOUT]
+COMMENTS = [example for example in FIRING if front_matter(example.page)["code"].startswith("SF0")]
+DATA = [example for example in FIRING if example not in LAYOUT + COMMENTS]
 
 ERRORS = {front_matter(page)["code"]: stated_errors(page) for page in PAGES}
 """Parts of the exceptions' messages, by rule. The code that other rules report raises nothing."""
@@ -206,6 +207,13 @@ def test_run_blocks_raise_where_marked(example: Example) -> None:
     assert ran.run_errors.keys() == {line for line, _ in example.raises}
     for line, message in example.raises:
         assert message in str(ran.run_errors[line])
+
+
+@pytest.mark.parametrize("example", [e for e in COMMENTS if e.fixed], ids=str)
+def test_the_repair_of_a_comment_leaves_the_code_as_it_is(example: Example) -> None:
+    assert example.fixed is not None
+    assert ast.dump(ast.parse(example.text)) == ast.dump(ast.parse(example.fixed.text))
+    assert example.text != example.fixed.text
 
 
 def without_marked_lines(example: Example) -> str:

@@ -134,6 +134,7 @@ def test_workers_that_are_spawned_do_their_work(tmp_path: Path) -> None:
         while True:
             model(rows).sum().backward()
             optimizer.step()
+            optimizer.zero_grad()
     """
     (tmp_path / "train.py").write_text(dedent(script))
     before = contents(tmp_path)
@@ -187,6 +188,7 @@ def test_scripted_and_traced_modules_run_as_others_do(tmp_path: Path, make: str)
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         model(x=torch.ones(2, 4)).sum().backward()
         optimizer.step()
+        optimizer.zero_grad()
     """
     ran = probed(tmp_path, script)
     assert ran.found == []

@@ -131,6 +131,7 @@ optimizer = torch.optim.SGD(model.parameters(), 0.1)
 for x, y in loader:
     F.cross_entropy(model(x), y).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
     )
     ran = probed(tmp_path, script)
@@ -230,6 +231,7 @@ for number, (x,) in enumerate(DataLoader(TensorDataset(torch.ones(100, 4)), batc
     loss = model(x).sum()
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
     if number % 10 == 9:
         losses.append(loss.item())
 print(sum(losses) / len(losses))
@@ -259,6 +261,7 @@ optimizer = torch.optim.SGD(net.parameters(), 0.1)
 for _ in range(100):
     net(torch.ones(2, 4)).sum().backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
     )
     ran = probed(tmp_path, script)
@@ -419,6 +422,7 @@ for _ in range(3):
     loss = (model["used"](torch.ones(8, 4)) * 0).sqrt().mean() * float("nan")
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
     )
     ran = probed(tmp_path, script)

@@ -117,6 +117,7 @@ def test_the_cells_of_a_notebook_run_in_its_folder(tmp_path: Path) -> None:
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         model(torch.ones(2, 4)).sum().backward()
         optimizer.step()
+        optimizer.zero_grad()
         torch.save(model, "model.pt")
         """,
         "import os\nprint(os.path.basename(os.getcwd()), __name__, flush=True)",

@@ -40,6 +40,7 @@ for batch in DataLoader(rows, batch_size=32):
     loss = nn.functional.cross_entropy(model(batch["image"]), batch["label"])
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 torch.save(model.state_dict(), "model.pt")
 """
 
@@ -290,6 +291,6 @@ def test_without_jinja_it_is_said_before_anything_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert report_problem(str(tmp_path / "report.html")) == "requires Jinja2: pip install 'shapefix[probe]'"
+    assert report_problem(str(tmp_path / "report.html")) == "requires Jinja2: pip install 'shapefix[report]'"
     monkeypatch.undo()
     assert report_problem(str(tmp_path / "report.html")) is None

@@ -32,6 +32,7 @@ for batch in DataLoader(rows, batch_size=4):
     loss = torch.nn.functional.cross_entropy(model(batch["x"]), batch["y"])
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 torch.save(model.state_dict(), "model.pt")
 """
 WRONG = TRAINS.replace("Linear(6, 4)", "Linear(5, 4)")

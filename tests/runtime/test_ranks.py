@@ -167,6 +167,7 @@ def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
             for each in layer.parameters():
                 dist.all_reduce(each.grad)
             optimizer.step()
+            optimizer.zero_grad()
             told = f"rank {rank} {dist.get_world_size()} {layer.weight.grad[0, 0].item()}\\n"
             os.write(1, told.encode())  # whole, whatever the other rank writes
 

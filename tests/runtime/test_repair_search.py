@@ -167,6 +167,7 @@ def test_two_findings_of_the_same_words_are_both_repaired(tmp_path: Path) -> Non
         loss = first(model(x), target) + second(model(x), target)
         loss.backward()
         optimizer.step()
+        optimizer.zero_grad()
     """
     outcome = repaired(tmp_path, script)
     assert outcome.trains

@@ -26,6 +26,7 @@ for _ in range(9):
     loss = 0.5 * (error ** 2).mean() + 1e-4 * sum(each.pow(2).sum() for each in model.parameters())
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
     )
     ran = probed(tmp_path, script)
@@ -54,6 +55,7 @@ for _ in range(9):
     ranking = (scores.unsqueeze(1) - scores.unsqueeze(0)).sigmoid() * (y.unsqueeze(1) < y).float()
     (ranking.mean() + (scores - y).pow(2).mean() + (net(x) * torch.rand(1)).mean()).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
     )
     ran = probed(tmp_path, script)
@@ -77,6 +79,7 @@ net = Scaled()
 for _ in range(9):
     net(x).mean().backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
     )
     ran = probed(tmp_path, script)
@@ -108,6 +111,7 @@ optimizer = torch.optim.SGD(model.parameters(), 0.1)
 for _ in range(9):
     model(torch.randn(64, 1100, 64)).mean().backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
     ran = probed(tmp_path, script)
     assert ran.found == []

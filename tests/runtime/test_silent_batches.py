@@ -35,6 +35,7 @@ batch = {"input_ids": ids, "attention_masks": torch.ones_like(ids), "labels": la
 for _ in range(9):
     model(**batch).loss.backward()  # fault
     optimizer.step()
+    optimizer.zero_grad()
 """
 
 LABEL = """
@@ -54,6 +55,7 @@ for _ in range(9):
     logits = model(input_ids=ids, label=labels, attention_mask=torch.ones_like(ids)).logits
     torch.nn.functional.cross_entropy(logits, labels).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
 
 
@@ -106,6 +108,7 @@ for _ in range(9):
     loss = F.cross_entropy(logits[:, :-1].SHAPE(-1, 9), ids[:, 1:].reshape(-1))  # fault
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
 
 

@@ -23,6 +23,7 @@ for _ in range(9):
     loss = nn.MSELoss()(model(x), y)  # fault
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "silent-float64": """
 import numpy as np
@@ -32,12 +33,14 @@ for _ in range(9):
     loss = F.mse_loss(model(x), y)  # fault
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "one-class": """
 for _ in range(9):
     loss = F.cross_entropy(model(x), torch.zeros(16).long())  # fault
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "ignored-targets": """
 tagger = nn.Linear(8, 5)
@@ -46,6 +49,7 @@ for _ in range(9):
     loss = F.cross_entropy(tagger(x), torch.full((16,), -100))  # fault
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "target-range": """
 y = torch.arange(16.0).remainder(5).unsqueeze(1)
@@ -53,6 +57,7 @@ for _ in range(9):
     loss = nn.BCEWithLogitsLoss()(model(x), y)  # fault
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "loss-not-finite": """
 class Scale(nn.Module):
@@ -64,12 +69,14 @@ for _ in range(9):
     loss = model(x).mean()
     loss.backward()  # fault
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "gradient-not-finite": """
 for _ in range(9):
     loss = (model(x) * 0).abs().sqrt().mean()
     loss.backward()
     optimizer.step()  # fault
+    optimizer.zero_grad()
 """,
     "fresh-loss": """
 for _ in range(9):
@@ -77,6 +84,7 @@ for _ in range(9):
     loss = torch.tensor(loss.item(), requires_grad=True)
     loss.backward()  # fault
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "unconnected-loss": """
 for _ in range(9):
@@ -90,12 +98,14 @@ for _ in range(9):
     loss = F.mse_loss(model(x).squeeze(1), y + 99).clamp(max=10.0)
     loss.backward()  # fault
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "zero-gradient": """
 for _ in range(9):
     loss = F.mse_loss(model(x).squeeze(1).round(), y)
     loss.backward()  # fault
     optimizer.step()
+    optimizer.zero_grad()
 """,
 }
 

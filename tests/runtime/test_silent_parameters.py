@@ -22,6 +22,7 @@ head = nn.Linear(32, 3)  # born
 for _ in range(9):
     F.cross_entropy(head(model(x)), y).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
 
 FORGOTTEN = """
@@ -30,6 +31,7 @@ optimizer = torch.optim.AdamW(model.parameters())  # fault
 for _ in range(9):
     F.cross_entropy(model(projection(x)), y).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
 
 REPLACED = """
@@ -39,6 +41,7 @@ model[2] = nn.Linear(32, 3)  # born
 for _ in range(9):
     F.cross_entropy(model(x), y).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
 
 RIGHT = {
@@ -66,6 +69,7 @@ optimizer = torch.optim.SGD(head.parameters(), 0.1)
 for _ in range(3):
     F.cross_entropy(head(backbone(x)), y).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "a backbone that the optimizer is not given": """
 backbone, head = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 16)), nn.Linear(16, 3)
@@ -73,6 +77,7 @@ optimizer = torch.optim.SGD(head.parameters(), 0.1)
 for _ in range(3):
     F.cross_entropy(head(backbone(x)), y).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "adapters of low rank": """
 class Adapted(nn.Module):
@@ -90,6 +95,7 @@ optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requi
 for _ in range(3):
     F.cross_entropy(model(x), y).backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "tied weights, unused heads and accumulation": """
 class Tied(nn.Module):
@@ -135,6 +141,7 @@ for _ in range(3):
         wanted = teacher(x).softmax(-1)
     F.kl_div(model(x).log_softmax(-1), wanted, reduction="batchmean").backward()
     optimizer.step()
+    optimizer.zero_grad()
 """,
     "a closure": """
 model = nn.Linear(8, 3)

@@ -26,6 +26,7 @@ for _ in range(9):
 TAIL = """
     loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 """
 
 WRONG = {

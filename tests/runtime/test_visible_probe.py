@@ -75,6 +75,7 @@ rows = Rows([{{"x" + ODD: torch.ones(4), "t" + ODD: ODD, ODD: [ODD, ODD]}}] * 4)
 for batch in DataLoader(rows, batch_size=4, collate_fn=collate):
     model(**batch).sum().backward()
     optimizer.step()
+    optimizer.zero_grad()
 torch.save(model.state_dict(), "model" + ODD.replace("/", ""))
 os.makedirs("folder" + ODD, exist_ok=True)
 try:

@@ -17,11 +17,15 @@ import pytest
 
 TIMEOUT = 60.0
 PUBLISHED = "textDocument/publishDiagnostics"
+_MAIN = "from shapefix.cli.main import main; main()"
 NO_CAPABILITIES: dict[str, Any] = {}
 
 
 class EditorClient:
-    """An editor with one server; capabilities and options are those of its `initialize`."""
+    """An editor with one server; capabilities and options are those of its `initialize`.
+
+    changed is code that runs in the server before it starts.
+    """
 
     def __init__(
         self,
@@ -29,9 +33,12 @@ class EditorClient:
         capabilities: dict[str, Any] = NO_CAPABILITIES,
         options: object = None,
         arguments: tuple[str, ...] = (),
+        folders: tuple[Path, ...] = (),
+        changed: str = "",
     ) -> None:
+        program = ("-m", "shapefix") if not changed else ("-c", f"{changed}; {_MAIN}")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "shapefix", "server", *arguments],
+            [sys.executable, *program, "server", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -40,6 +47,8 @@ class EditorClient:
         """The last published diagnostics of each text."""
         self.requests: list[dict[str, Any]] = []
         """The requests and notifications of the server, except diagnostics."""
+        self.answers: dict[str, Any] = {}
+        """The results of the server's requests, by their methods; None for others."""
         self._number = 0
         threading.Thread(target=self._read, daemon=True).start()
         params = {
@@ -47,6 +56,7 @@ class EditorClient:
             "rootUri": root.as_uri(),
             "capabilities": capabilities,
             "initializationOptions": options,
+            "workspaceFolders": [{"uri": each.as_uri(), "name": each.name} for each in folders],
         }
         self.capabilities = self.request("initialize", params)["capabilities"]
         self.notify("initialized", {})
@@ -69,7 +79,7 @@ class EditorClient:
         number = self._number
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         while True:
-            message = self._next()
+            message = self.next_message()
             if message.get("id") == number and "method" not in message:
                 if "error" in message:
                     raise RuntimeError(message["error"]["message"])
@@ -91,7 +101,7 @@ class EditorClient:
     def diagnostics(self, uri: str, version: int | None = 1) -> list[dict[str, Any]]:
         """Wait for the diagnostics of a version of a text."""
         while uri not in self.published or self.published[uri].get("version") != version:
-            self._next()
+            self.next_message()
         found: list[dict[str, Any]] = self.published[uri]["diagnostics"]
         return found
 
@@ -99,7 +109,7 @@ class EditorClient:
         """Wait for the next diagnostics of a text."""
         self.published.pop(uri, None)
         while uri not in self.published:
-            self._next()
+            self.next_message()
         found: list[dict[str, Any]] = self.published[uri]["diagnostics"]
         return found
 
@@ -111,7 +121,7 @@ class EditorClient:
         self.process.stdin.close()
         return self.process.wait(TIMEOUT)
 
-    def _next(self) -> dict[str, Any]:
+    def next_message(self) -> dict[str, Any]:
         """Take the next message into account, and return it."""
         message = self.received.get(timeout=TIMEOUT)
         if message is None:
@@ -121,7 +131,9 @@ class EditorClient:
         elif "method" in message:
             self.requests.append(message)
             if "id" in message:
-                self.send({"jsonrpc": "2.0", "id": message["id"], "result": None})
+                self.send(
+                    {"jsonrpc": "2.0", "id": message["id"], "result": self.answers.get(message["method"])}
+                )
         return message
 
     def _read(self) -> None:

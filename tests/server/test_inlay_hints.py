@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shapefix.checks.support.describe import DisplayedValue
+from shapefix.displayed_values import DisplayedValue, HeldName
 from shapefix.server.inlay_hints import inlay_hints
 from shapefix.server.open_texts import PositionedText, moved_rows
-from shapefix.sizes.program_values import HeldName
 
 TEXT = "x = 1\ny = 2  # two\n"
 

@@ -34,6 +34,15 @@ def test_other_commands_do_not_import_the_protocol() -> None:
 
 
 @pytest.mark.slow
+def test_the_server_imports_nothing_of_the_analysis() -> None:
+    """Its other process does; the server itself answers its first request without waiting for that."""
+    code = "import sys, shapefix.server.features; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    imported = ran.stdout.decode().split()
+    assert "pygls.lsp.server" in imported
+    assert not {"libcst", "shapefix.engine.session", "shapefix.interpreter", "shapefix.tensors"} & {*imported}
+
+
 def test_the_end_of_a_session(tmp_path: Path) -> None:
     # Clients of VS Code add the option.
     assert EditorClient(tmp_path, arguments=("--stdio",)).end() == 0

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from shapefix.sources.configuration import (
-    DEFAULT_EXCLUDE,
     Configuration,
     ConfigurationError,
+    ConfigurationLayer,
     Configurations,
     read_configuration,
 )
+from shapefix.sources.configuration_keys import DEFAULT_EXCLUDE, KEYS, ConfigurationKey
 
 EVERYTHING = """
 select = ["SF1", "view-across-stride-gap"]
@@ -37,11 +39,18 @@ def error_of(path: Path, text: str) -> str:
     return message.removeprefix(f"{path}: ")
 
 
+def layer_in(folder: Path, text: str) -> ConfigurationLayer:
+    (folder / "shapefix.toml").write_text(text)
+    (layer,) = Configurations().nearest(str(folder)).layers
+    return layer
+
+
 def test_every_key_is_read(tmp_path: Path) -> None:
-    (tmp_path / "shapefix.toml").write_text(EVERYTHING)
-    assert Configurations().nearest(str(tmp_path)) == Configuration(
+    path = tmp_path / "shapefix.toml"
+    assert layer_in(tmp_path, EVERYTHING) == ConfigurationLayer(
+        source=f"{path}: ",
         root=str(tmp_path),
-        path=str(tmp_path / "shapefix.toml"),
+        path=str(path),
         select=("SF1", "view-across-stride-gap"),
         ignore=("SF102",),
         extend_select=("SF103",),
@@ -55,12 +64,24 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("key", [each for each in KEYS if each.name != "extend"], ids=lambda key: key.name)
+def test_the_example_of_a_key_sets_it(tmp_path: Path, key: ConfigurationKey) -> None:
+    unset = getattr(layer_in(tmp_path, ""), key.attribute)
+    assert getattr(layer_in(tmp_path, key.example), key.attribute) != unset
+    assert not unset
+
+
+def ignored_in(configuration: Configuration, path: str) -> tuple[str, ...]:
+    covering = (each.selectors for each in configuration.file_ignores if each.covers(path))
+    return tuple(rule for selectors in covering for rule in selectors)
+
+
 def test_per_file_ignores_follow_their_patterns(tmp_path: Path) -> None:
     (tmp_path / "shapefix.toml").write_text(EVERYTHING)
     configuration = Configurations().nearest(str(tmp_path))
-    assert configuration.ignored_in(f"{tmp_path}/src/pkg/a.py") == ()
-    assert configuration.ignored_in(f"{tmp_path}/tests/deep/a.py") == ("SF101", "SF2")
-    assert configuration.ignored_in(f"{tmp_path}/setup.py") == ("SF2",)
+    assert ignored_in(configuration, f"{tmp_path}/src/pkg/a.py") == ()
+    assert ignored_in(configuration, f"{tmp_path}/tests/deep/a.py") == ("SF101", "SF2")
+    assert ignored_in(configuration, f"{tmp_path}/setup.py") == ("SF2",)
 
 
 def test_the_nearest_file_that_speaks_of_shapefix_holds(tmp_path: Path) -> None:
@@ -70,12 +91,12 @@ def test_the_nearest_file_that_speaks_of_shapefix_holds(tmp_path: Path) -> None:
     (tmp_path / "a" / "pyproject.toml").write_text("[tool.ruff]\n# not shapefix\n")
     (inner / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     configurations = Configurations()
-    assert configurations.nearest(str(inner)).ignore == ("SF1",)
+    assert configurations.nearest(str(inner)).layers[0].ignore == ("SF1",)
     assert configurations.nearest(str(inner)).root == str(tmp_path)
     (inner / "pyproject.toml").write_text("[tool.shapefix]\n")
-    assert Configurations().nearest(str(inner)).ignore == ()
+    assert Configurations().nearest(str(inner)).layers[0].ignore == ()
     (inner / "shapefix.toml").write_text("ignore = ['SF2']\n")
-    assert Configurations().nearest(str(inner)).ignore == ("SF2",)
+    assert Configurations().nearest(str(inner)).layers[0].ignore == ("SF2",)
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
@@ -95,7 +116,7 @@ def test_a_broken_pyproject_of_somebody_else_is_none_of_our_business(tmp_path: P
     [
         ("selct = []", "unknown key 'selct'; did you mean 'select'?"),
         ("per_file_ignores = {}", "unknown key 'per_file_ignores'; did you mean 'per-file-ignores'?"),
-        ("line-length = 88", "unknown key 'line-length'; known keys are select, ignore, "),
+        ("line-length = 88", "unknown key 'line-length'; known keys are extend, select, ignore, "),
         ("select = 'SF1'", "select must be a list of strings, not the string 'SF1'"),
         ("ignore = ['SF1', 2]", "ignore must be a list of strings, not an integer"),
         ("unsafe-fixes = 1", "unsafe-fixes must be true or false, not an integer"),
@@ -146,6 +167,13 @@ def test_a_named_file_must_say_something(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"has no table \[tool.shapefix\]"):
         read_configuration(str(tmp_path / "pyproject.toml"))
     (tmp_path / "mine.toml").write_text("select = ['SF1']\n")
-    assert read_configuration(str(tmp_path / "mine.toml")).select == ("SF1",)
+    assert read_configuration(str(tmp_path / "mine.toml")).layers[0].select == ("SF1",)
     with pytest.raises(ConfigurationError, match="no such file"):
         read_configuration(str(tmp_path / "other.toml"))
+
+
+def test_the_manual_lists_every_key() -> None:
+    page = Path(__file__).resolve().parents[2] / "shapefix" / "docs" / "configuration.md"
+    rows = re.findall(r"^\| (`.*?`) \|", page.read_text("utf-8"), re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`([\w-]+)`", row)]
+    assert sorted(listed) == sorted(key.name for key in KEYS)

@@ -21,6 +21,26 @@ from shapefix.sources.requirements import Requirements, transformers_version, ve
 from shapefix.sources.versions import is_version
 
 ROOT = Path(__file__).parents[2]
+POETRY_LOCK = """\
+[[package]]
+category = "main"
+description = "A library before it."
+name = "sentence-transformers"
+optional = false
+python-versions = "*"
+version = "2.0.0"
+
+[[package]]
+category = "main"
+description = "State of the art"
+name = "transformers"
+optional = false
+python-versions = ">=3.6.0"
+version = "4.18.0"
+
+[package.dependencies]
+filelock = "*"
+"""
 UV_LOCK = """\
 version = 1
 
@@ -93,6 +113,10 @@ def test_encodings_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None
         ("requirements/base.txt", "transformers==4.44.0\n", "4.44.0"),
         ("uv.lock", UV_LOCK, "4.57.6"),
         ("poetry.lock", UV_LOCK.replace("\n", "\r\n"), "4.57.6"),
+        ("poetry.lock", POETRY_LOCK, "4.18.0"),
+        ("req.txt", "transformers==4.44.0", "4.44.0"),
+        ("pip_freeze.txt", "transformers==4.44.0", "4.44.0"),
+        ("dev-requirements.txt", "transformers==4.44.0", "4.44.0"),
         ("Pipfile.lock", '{"default": {"transformers": {"version": "==4.44.2"}}, "develop": {}}', "4.44.2"),
         ("pyproject.toml", PYPROJECT, "4.57"),
         ("pyproject.toml", '[project.optional-dependencies]\nhf = ["transformers==4.44.0"]', "4.44.0"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from shapefix.diagnostics import Severity
-from shapefix.sources.configuration import Configuration, ConfigurationError
+from shapefix.sources.configuration import Configuration, ConfigurationError, ConfigurationLayer
 from shapefix.sources.selection import Selection, covered, selected
 
 RULES = [
@@ -86,7 +86,9 @@ def test_a_selector_that_names_no_rule_is_said(selector: str, said: str) -> None
 
 
 def test_errors_say_where_the_selector_was_written() -> None:
-    layer = Selection.of(Configuration("/p", "/p/shapefix.toml", ignore=("SF777",)))
+    path = "/p/shapefix.toml"
+    layers = (ConfigurationLayer(f"{path}: ", "/p", path, ignore=("SF777",)),)
+    (layer,) = Selection.layers(Configuration("/p", path, layers))
     with pytest.raises(ConfigurationError, match=r"^/p/shapefix.toml: ignore: unknown rule 'SF777'"):
         chosen(layer)
 

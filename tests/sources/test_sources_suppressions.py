@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shapefix.diagnostics import Diagnostic, Severity, Span
@@ -29,6 +31,8 @@ def is_kept(text: str, row: int = 1, end_row: int | None = None) -> bool:
         "# noqa: E501,SF101",
         "# noqa: E501 SF101, W291 some words",
         "# noqa: SF1",
+        "# noqa: view-across-stride-gap is fine here",
+        "# noqa: E501, View-Across-Stride-Gap",
         "# type: ignore  # noqa: SF101",
         "# noqa: E501  # noqa: SF101",
         "# shapefix: ignore",
@@ -54,7 +58,8 @@ def test_a_comment_silences(comment: str) -> None:
         "# noqa: SF102",
         "# noqa: SF1011",
         "# noqa:",
-        "# noqa: view-across-stride-gap is fine here",
+        "# noqa: view-across-stride-gaps",
+        "# noqa: E501 as view-across-stride-gap",
         "# noqa-not-really",
         "# noqas",
         "# flake8: noqa",
@@ -74,6 +79,20 @@ def test_a_comment_silences(comment: str) -> None:
 )
 def test_a_comment_that_speaks_of_something_else_does_not(comment: str) -> None:
     assert is_kept(f"x.view(-1)  {comment}\n")
+
+
+@pytest.mark.parametrize(
+    ("comment", "kept"),
+    [
+        ("# noqa: channels", False),
+        ("# noqa: channels, E501", False),
+        ("# noqa: E501, channels  # one", False),
+        ("# noqa: channels come last here", True),
+    ],
+)
+def test_a_name_of_one_word_needs_an_end(comment: str, kept: bool) -> None:
+    named = replace(finding(1), code="SF506", name="channels")
+    assert (apply_suppressions(SourceText("a.py", f"x  {comment}\n"), [named]).kept != ()) == kept
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import ends_early, is_passed, receiver_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.freed_graphs import (
+    DETACHED,
     added_losses,
-    detached_first_use,
     detached_state,
+    detached_use,
     moved_forward,
     use_of_state,
 )
@@ -37,8 +38,11 @@ def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> It
     named = abbreviate(receiver_code(event.place)) or abbreviate(event.place.code)
     made = event.made.place
     operation, line = abbreviate(made.code), rewrites.line_of(made, module)
+    fix = _fix(event, context)
     if event.loop is None:
         how, cure = "again", "add the losses, and call `backward` once"
+        if fix is not None and fix.edits[0].content == DETACHED:
+            cure = fix.message
         moment = "the first backward frees the graph"
     elif event.is_carried:
         how, cure = "of the previous pass again", "detach what a pass keeps for the next one"
@@ -46,7 +50,6 @@ def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> It
     else:
         how, cure = "again in each pass", "compute it in the loop"
         moment = "the first pass frees the graph, and the second one uses it again"
-    fix = _fix(event)
     yield rule.diagnostic(
         event.place.span,
         f"backward of `{named}` uses the graph of `{operation}` ({line}) {how}; {cure}",
@@ -71,17 +74,17 @@ def _uses(event: GraphReused, fix: Fix | None) -> Iterator[Evidence]:
         )
     elif event.loop is None and fix is not None and event.names:
         for edit in fix.edits:
-            if edit.content == ".detach()":
+            if edit.content == DETACHED:
                 (name,) = event.names
-                yield Evidence(edit.span, f"the first backward goes through `{name}`")
+                yield Evidence(edit.span, f"`{name}` is to be detached here")
 
 
-def _fix(event: GraphReused) -> Fix | None:
+def _fix(event: GraphReused, context: CheckContext) -> Fix | None:
     if event.is_carried:
         return detached_state(event)
     if event.loop is not None:
         return moved_forward(event)
-    return added_losses(event) or detached_first_use(event)
+    return added_losses(event) or detached_use(event, context)
 
 
 def _keeps_graph(node: cst.CSTNode) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.renamed_arguments import OBSOLETE, RENAMED, REPLACED, replacement
+from shapefix.checks.support.renamed_arguments import OBSOLETE, READ_OTHERWISE, RENAMED, REPLACED, replacement
 from shapefix.checks.support.rewrites import dropped, replaced
 from shapefix.checks.support.version_guards import is_guarded
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, ExpectedError, Fix
@@ -70,4 +70,5 @@ def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
         return
     names = {part.partition("=")[0].strip() for part in instead.split(", ")}
     if names.isdisjoint(event.others):
-        yield Fix(Applicability.SAFE, f"write `{instead}`", (replaced(module, given, instead),))
+        safety = Applicability.UNSAFE if event.keyword in READ_OTHERWISE else Applicability.SAFE
+        yield Fix(safety, f"write `{instead}`", (replaced(module, given, instead),))

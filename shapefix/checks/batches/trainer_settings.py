@@ -11,6 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import appended, argument, replaced
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.versions import DataRequired
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.modules import Place, nodes
@@ -146,6 +147,8 @@ def _without_data(
     evaluated = _strategy(settings.fields, _EVALUATION, "no")
     data = event.keywords.get("eval_dataset", event.positional[4] if len(event.positional) > 4 else None)
     if evaluated not in ("steps", "epoch") or not (data is None or _is_none(data)) or _evaluates(event):
+        return
+    if settings.facts.known(DataRequired) is None:
         return
     yield rule.diagnostic(
         event.place.span,

@@ -112,7 +112,10 @@ def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
     else:
         yield None, sample
         for part in getattr(sample, "items", None) or ():
-            yield None, part
+            if isinstance(part, DictValue):
+                yield from part.fields.items()
+            else:
+                yield None, part
 
 
 def _default_text(event: Collated) -> str | None:

@@ -43,18 +43,18 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
         return
     target = event.operands[-1].tensor
     scores = event.operands[0].tensor if len(event.operands) > 1 else None
-    outside, classes = context.text(error.index), context.text(error.size)
+    outside, classes = context.text(error.index), context.concrete(error.size)
     ids = "`labels`" if scores is None else named(event, 1)
     if at_least(error.index, 0) is False:
         limit = "class ids start at 0"
     elif scores is None:
-        limit = f"the model has num_labels={classes}: only classes 0 to {context.text(error.size - 1)}"
+        limit = f"the model has num_labels={classes}: only classes 0 to {context.concrete(error.size - 1)}"
     else:
-        limit = f"{named(event, 0)} scores only classes 0 to {context.text(error.size - 1)}"
+        limit = f"{named(event, 0)} scores only classes 0 to {context.concrete(error.size - 1)}"
     yield rule.diagnostic(
         event.place.span,
         f"{ids} {contains(target)} class {outside}, but {limit}",
-        error=ExpectedError("IndexError", f"Target {outside} is out of bounds"),
+        error=ExpectedError("IndexError", _message(error)),
         evidence=[
             *call_trace(event),
             *made_at(event.layer),
@@ -65,6 +65,11 @@ def class_id_out_of_range(event: OpRejected, context: CheckContext, rule: Rule) 
         condition=Condition(f"a class id is {outside}") if is_drawn(target) else None,
         fixes=_fixes(event, error, target, scores),
     )
+
+
+def _message(error: IndexOutOfRange) -> str:
+    """Message of torch, without the number if it is only known to the run."""
+    return "is out of bounds" if error.index.value is None else f"Target {error.index} is out of bounds"
 
 
 def _one_hot(event: OpRejected, error: IndexOutOfRange, context: CheckContext, rule: Rule) -> Diagnostic:

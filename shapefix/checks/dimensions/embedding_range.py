@@ -45,11 +45,11 @@ def _stated(
     event: OpRejected, error: IndexOutOfRange, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     tensor = event.operands[0].tensor
-    index, rows = context.text(error.index), context.text(error.size)
+    index, rows = context.text(error.index), context.concrete(error.size)
     layer = layer_code(event.layer)
     where = f"`{layer}`" if layer else "the weight"
     negative = at_least(error.index, 0) is False
-    limit = "ids start at 0" if negative else f"{where} has only rows 0 to {context.text(error.size - 1)}"
+    limit = "ids start at 0" if negative else f"{where} has only rows 0 to {context.concrete(error.size - 1)}"
     ids = named(event, 0)
     yield rule.diagnostic(
         event.place.span,

@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shapefix.checks.support.conditions import combined
-from shapefix.diagnostics import Condition, Diagnostic, Evidence
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
+from shapefix.domains.batches import Collated
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Place
-from shapefix.tensors.errors import SizeMismatch
-from shapefix.tensors.options import needed_defaults
+from shapefix.tensors.options import options_of
 
 
 def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     """Add a condition: the required options have their defaults."""
-    if not isinstance(event, OpRejected) or not isinstance(event.error, SizeMismatch):
-        return found
-    needed = needed_defaults(event.error.have, event.error.want)
-    if not needed:
+    needed = options_of(event.error) if isinstance(event, OpRejected) else ()
+    flags = event.flags if isinstance(event, Collated) else ()
+    if not needed and not flags:
         return found
     conditions = [
         Condition(f"`{option.flag}` is {option.default}, its default", constant=True) for option in needed
     ]
+    if flags:
+        named = " and ".join(f"`{flag.option}`" for flag in flags)
+        conditions.append(Condition(f"{named} {'is' if len(flags) == 1 else 'are'} left out", constant=True))
+        # With the flag, the code may be right as it is.
+        found = replace(found, fixes=tuple(map(_unsafe, found.fixes)))
     declared = tuple(
         Evidence(option.place.span, f"`{option.flag}` defaults to {option.default}")
         for option in needed
@@ -30,3 +34,9 @@ def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     if found.condition is not None:
         conditions.append(replace(found.condition, predicate=None))
     return replace(found, condition=combined("and", conditions), evidence=(*declared, *found.evidence))
+
+
+def _unsafe(fix: Fix) -> Fix:
+    return (
+        replace(fix, applicability=Applicability.UNSAFE) if fix.applicability is Applicability.SAFE else fix
+    )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from shapefix.checks.context import CheckContext
+from shapefix.displayed_values import DisplayedValue
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -43,21 +43,6 @@ SHORT = {
 MOST_PARTS = 8
 """The number of items shown of a tuple, list or dictionary."""
 _LONGEST_CONSTANT = 40
-
-
-@dataclass(frozen=True)
-class DisplayedValue:
-    """A value in words; for a tensor also its sizes and strides, None if they are not known.
-
-    Sizes are numbers, or text such as `H // 2`. is_number is True for integers, known or symbolic.
-    """
-
-    text: str
-    dtype: str | None = None
-    sizes: tuple[int | str, ...] | None = None
-    strides: tuple[int | str, ...] | None = None
-    device: str | None = None
-    is_number: bool = False
 
 
 def describe(value: Value, context: CheckContext) -> str:

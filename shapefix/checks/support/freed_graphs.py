@@ -7,10 +7,17 @@ from itertools import pairwise
 
 import libcst as cst
 
+from shapefix.checks.context import CheckContext
+from shapefix.checks.support.event_order import of_kind
 from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
-from shapefix.domains.reused_graphs import GraphReused
+from shapefix.domains.reused_graphs import GraphReused, graph_of
+from shapefix.domains.training import OptimizerCreated, OptimizerStepped
 from shapefix.interpreter.modules import Module, nodes, target_names
+from shapefix.interpreter.tensor_values import TensorValue
+
+DETACHED = ".detach()"
+"""Text of a fix after a value."""
 
 _FARTHEST = 8
 """Statements between two backwards with one cure."""
@@ -54,19 +61,23 @@ def added_losses(event: GraphReused) -> Fix | None:
     return Fix(Applicability.UNSAFE, "call `backward` once, of the sum of the losses", edits)
 
 
-def detached_first_use(event: GraphReused) -> Fix | None:
-    """Return the fix for two optimizers: the loss of the first one gets a detached value."""
+def detached_use(event: GraphReused, context: CheckContext) -> Fix | None:
+    """Return the fix for two optimizers: detach the shared part for the optimizer of other weights."""
     block, start, end = _statements(event)
-    if not block or not _steps(block[start + 1 : end]) or len(event.names) != 1:
+    if not block or len(event.names) != 1:
         return None
     (name,) = event.names
     made = [index for index, each in enumerate(block[:start]) if name in _bound(each)]
     if len(made) != 1 or not any(name in _read(each) for each in block[start + 1 : end + 1]):
         return None
+    trains = _trains_shared(event, context, block[start + 1 : end])
+    if trains is None:
+        return None
+    uses = block[start + 1 : end + 1] if trains else block[made[0] + 1 : start + 1]
     module = event.place.module
     edits = tuple(
-        Edit(module.span(given.value).end(), ".detach()")
-        for statement in block[made[0] + 1 : start + 1]
+        Edit(module.span(given.value).end(), DETACHED)
+        for statement in uses
         for call in nodes(statement)
         if isinstance(call, cst.Call)
         for given in call.args
@@ -74,7 +85,26 @@ def detached_first_use(event: GraphReused) -> Fix | None:
     )
     if not edits:
         return None
-    return Fix(Applicability.UNSAFE, f"detach `{name}` for the first backward", edits)
+    which = "second" if trains else "first"
+    return Fix(Applicability.UNSAFE, f"detach `{name}` for the {which} backward", edits)
+
+
+def _trains_shared(event: GraphReused, context: CheckContext, between: Sequence[cst.CSTNode]) -> bool | None:
+    """Whether the optimizer between both backwards trains layers of the shared part.
+
+    None if no optimizer steps there, or its parameters are unknown.
+    """
+    inside = {node for statement in between for node in nodes(statement)}
+    steps = [each for each in of_kind(context, OptimizerStepped) if each.place.node in inside]
+    built = {id(each.optimizer): each.modules for each in of_kind(context, OptimizerCreated)}
+    trained = [built.get(id(each.optimizer), frozenset()) for each in steps]
+    if not steps or not all(trained):
+        return None
+    losses = [each.loss for each in (event.first, event.backward) if isinstance(each.loss, TensorValue)]
+    first, *others = (set(graph_of(loss)) for loss in losses)
+    shared = first.intersection(*others)
+    layers = {each.origin.producer for each in shared if each.origin is not None}
+    return any(layer in modules for layer in layers if layer is not None for modules in trained)
 
 
 def moved_forward(event: GraphReused) -> Fix | None:

@@ -9,7 +9,7 @@ from typing import TypeGuard
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
+from shapefix.checks.support.event_order import ends_early, is_certain, is_followed, of_kind, within
 from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
@@ -72,7 +72,7 @@ def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[Optimize
         or steps[0].optimizer is not event.owner
     ):
         return None
-    tests = [_counting_test(each, loop) for each in steps]
+    tests = [counting_test(each, loop) for each in steps]
     around = enclosing(event.place.module, event.place.node)
     first = tests[0]
     if first is None or any(each is not first for each in tests) or first in around:
@@ -90,7 +90,7 @@ def summed_window(
     if not event.loops or event.closure or event.scaler is not None:
         return None
     loop = event.loops[-1].loop
-    test, module = _counting_test(event, loop), event.place.module
+    test, module = counting_test(event, loop), event.place.module
     computed, steps = within(loop, context, Backward), within(loop, context, OptimizerStepped)
     if (
         test is None
@@ -126,7 +126,7 @@ def _is_divided(module: Module, count: cst.BaseExpression) -> bool:
     return re.search(rf"[/*]=?\s*[\w.(]*\b{re.escape(name)}\b", module.text) is not None
 
 
-def _counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
+def counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
     """Return the `if` statement with a remainder around a step, directly in the body of a loop."""
     if step.loops[-1].loop is not loop:
         return None
@@ -155,6 +155,30 @@ def first_step_after(event: SchedulerStepped, context: CheckContext) -> Optimize
     if not is_certain(event, loop) or not is_followed(loop) or event.unfollowed != steps[0].unfollowed:
         return None
     return next((each for each in steps if each in within(loop, context, OptimizerStepped)), None)
+
+
+def backward_without_step(event: GradientsZeroed, context: CheckContext) -> Backward | None:
+    """Return the backward of a loop with `optimizer.zero_grad()`, if no code calls `step`."""
+    optimizer = event.owner
+    if not isinstance(optimizer, LibraryObject) or not event.loops or not event.loops[-1].certain:
+        return None
+    loop = event.loops[-1].loop
+    computed = [each for each in within(loop, context, Backward) if is_certain(each, loop)]
+    if not computed or within(loop, context, GradientsZeroed)[0] is not event:
+        return None
+    if not any(each.optimizer is optimizer and each.modules for each in of_kind(context, OptimizerCreated)):
+        return None
+    if within(loop, context, SchedulerStepped) or not is_followed(loop) or ends_early(loop):
+        return None
+    files = {event.place.module, computed[0].place.module}
+    if any(
+        isinstance(node, cst.Attribute) and node.attr.value == "step"
+        for each in files
+        for node in nodes(each.tree)
+    ):
+        # The step of another function, or of a scaler that is not followed.
+        return None
+    return computed[0]
 
 
 def unreachable_backward(event: ForwardCalled, context: CheckContext) -> tuple[cst.Continue, cst.Call] | None:

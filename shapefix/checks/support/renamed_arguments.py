@@ -133,6 +133,8 @@ def _ratio(value: cst.BaseExpression, code: str) -> str | None:
     return f"warmup_steps={code}" if isinstance(value, cst.Float) and 0 <= float(code) < 1 else None
 
 
+READ_OTHERWISE = frozenset({"warmup_ratio"})
+"""Arguments with a replacement of another meaning in older versions: `warmup_steps=0.1` is 0.1 steps."""
 _SAME = {"True": "True", "False": "False"}
 _CONVERTED: Mapping[tuple[str, str, str], Callable[[cst.BaseExpression, str], str | None]] = {
     ("transformers", "TrainingArguments", "warmup_ratio"): _ratio,

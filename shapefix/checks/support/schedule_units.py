@@ -200,3 +200,16 @@ def moved_in(event: SchedulerStepped, found: WrongUnit, context: CheckContext) -
     inserted = Edit(end_of_line(rows, after), f"\n{indent}{module.code(line.body[0])}")
     message = "step once per batch, after the optimizer"
     yield Fix(Applicability.UNSAFE, message, (inserted, removed))
+
+
+def keeps_first_rate(scheduler: Value) -> bool:
+    """Whether the second step of a schedule has the first learning rate, too: `StepLR(optimizer, 30)`."""
+    if not isinstance(scheduler, LibraryObject):
+        return False
+    if scheduler.kind == f"{_TORCH}StepLR":
+        size = as_size(scheduler.arguments.get("step_size"))
+        return size is None or same(size, ONE) is not True
+    milestones = elements(scheduler.arguments.get("milestones"))
+    return scheduler.kind == f"{_TORCH}MultiStepLR" and (
+        milestones is None or not any(isinstance(each, Constant) and each.value == 1 for each in milestones)
+    )

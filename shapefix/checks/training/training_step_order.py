@@ -20,14 +20,23 @@ from shapefix.checks.support.event_order import (
 )
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.lost_steps import (
+    backward_without_step,
+    counting_test,
     first_step_after,
     seldom_step,
     step_before_clipping,
     summed_window,
     unreachable_backward,
 )
-from shapefix.checks.support.rewrites import before_statement, unsafe_or_advice
-from shapefix.checks.support.schedule_units import WrongUnit, in_batches, in_epochs, moved_in, moved_out
+from shapefix.checks.support.rewrites import after_statement, before_statement, unsafe_or_advice
+from shapefix.checks.support.schedule_units import (
+    WrongUnit,
+    in_batches,
+    in_epochs,
+    keeps_first_rate,
+    moved_in,
+    moved_out,
+)
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
@@ -71,6 +80,7 @@ def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> I
         yield from _clipped_too_late(event, context, rule)
     elif isinstance(event, GradientsZeroed):
         yield from _cleared_too_often(event, context, rule)
+        yield from _never_stepped(event, context, rule)
     elif isinstance(event, ForwardCalled):
         yield from _unreachable(event, context, rule)
     elif isinstance(event.optimizer, LibraryObject) and not event.closure:
@@ -144,9 +154,11 @@ def _called(node: cst.CSTNode) -> Iterator[str]:
 def _never_zeroed(
     event: OptimizerStepped, optimizer: LibraryObject, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
-    if not event.loops or not event.loops[-1].certain:
+    if not event.loops:
         return
     loop = event.loops[-1].loop
+    if not event.loops[-1].certain and counting_test(event, loop) is None:
+        return
     computed = [each for each in within(loop, context, Backward) if is_certain(each, loop)]
     if not computed or within(loop, context, GradientsZeroed) or not is_followed(loop) or ends_early(loop):
         return
@@ -191,12 +203,20 @@ def _name_of(event: OptimizerStepped) -> str:
 
 
 def _zero_first(event: OptimizerStepped, backward: Backward, named: str) -> Iterator[Fix]:
-    """Insert `optimizer.zero_grad()` before backward, if both are in one function."""
+    """Insert `optimizer.zero_grad()` before backward, if both are in one function.
+
+    A step of several batches clears their gradients itself.
+    """
     if backward.calls != event.calls or backward.place.module is not event.place.module:
         return
-    edit = before_statement(backward.place, f"{named}.zero_grad()")
+    if event.loops[-1].certain:
+        edit = before_statement(backward.place, f"{named}.zero_grad()")
+        when = "first"
+    else:
+        edit = after_statement(event.place, f"{named}.zero_grad()")
+        when = "after the step"
     if edit is not None:
-        yield Fix(Applicability.UNSAFE, f"clear the gradients first: `{named}.zero_grad()`", (edit,))
+        yield Fix(Applicability.UNSAFE, f"clear the gradients {when}: `{named}.zero_grad()`", (edit,))
 
 
 def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
@@ -221,7 +241,7 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
 
 def _scheduled_too_early(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     step = first_step_after(event, context)
-    if step is None or not event.follows:
+    if step is None or not event.follows or keeps_first_rate(event.scheduler):
         return
     scheduled, stepping = abbreviate(event.place.code), abbreviate(step.place.code)
     yield rule.diagnostic(
@@ -327,6 +347,24 @@ def _cleared_too_often(event: GradientsZeroed, context: CheckContext, rule: Rule
             Evidence(event.place.span, "the gradients of all earlier passes are lost here"),
             Evidence(step.place.span, "steps with the gradients of a single pass"),
         ],
+    )
+
+
+def _never_stepped(event: GradientsZeroed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    backward = backward_without_step(event, context)
+    if backward is None or any(_touches_gradients(place) for place in (event.place, backward.place)):
+        return
+    named = receiver_code(event.place)
+    edit = after_statement(backward.place, f"{named}.step()") if backward.calls == event.calls else None
+    yield rule.diagnostic(
+        backward.place.span,
+        f"`{named}.step()` is never called: no weight changes",
+        evidence=[
+            *call_trace(event),
+            Evidence(event.place.span, "clears the gradients of each pass"),
+            Evidence(backward.place.span, "gradients computed here, and never used"),
+        ],
+        fixes=[] if edit is None else [unsafe_or_advice(f"update the weights: `{named}.step()`", edit)],
     )
 
 

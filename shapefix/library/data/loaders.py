@@ -13,6 +13,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, RaggedDim
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.option_flags import assumed
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
@@ -103,6 +104,7 @@ def make_loader(call: Call) -> Value:
             made.batch,
             single=made.single,
             none=made.none,
+            flags=assumed(call.ev),
         )
         call.ev.emit(event)
     return loader

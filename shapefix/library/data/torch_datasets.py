@@ -128,6 +128,10 @@ def samples(call: Call) -> Value:
     return ListValue(None, sample_at(call))
 
 
+_DEEPEST = 3
+"""Maximum depth of the parts of a sample."""
+
+
 def sample(call: Call, dataset: Value | None, is_whole: bool = False) -> Value:
     """Item of a dataset for any one index; is_whole is whether every index is drawn at some time."""
     drawn = Size.from_symbol(SampleIndex("index", 0)) if is_whole else Size.symbol("index", least=0)
@@ -203,10 +207,12 @@ def _differing(call: Call, dataset: InstanceValue) -> Value | None:
     return one if any(map(differs, _rows(one))) else None
 
 
-def _rows(one: Value) -> Iterator[Value]:
-    """Iterate over a sample, or its parts."""
+def _rows(one: Value, depth: int = 0) -> Iterator[Value]:
+    """Iterate over a sample and its parts: `image, {"boxes": boxes}`."""
     yield one
-    yield from one.fields.values() if isinstance(one, DictValue) else elements(one) or ()
+    for part in one.fields.values() if isinstance(one, DictValue) else elements(one) or ():
+        if depth < _DEEPEST:
+            yield from _rows(part, depth + 1)
 
 
 def _is_dataset(value: LibraryObject) -> bool:

@@ -13,7 +13,7 @@ from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_values
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
     InstanceValue,
@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nn.dtypes import WeightDtype, convert_tensors
 from shapefix.library.nn.module import MODULE, modules_in
 from shapefix.library.nn.saved_states import note_loaded
+from shapefix.library.nn.training import Trained
 from shapefix.library.registry import derives, lookup_method, method
 from shapefix.tensors.bounds import same
 from shapefix.tensors.layout import Layout
@@ -167,6 +168,8 @@ def _replace(
 ) -> None:
     """Replace a parameter of a layer; with other sizes, the layer's result is unknown."""
     forget_weights(ev, layer)
+    if not (isinstance(weight, TensorValue) and requires_grad(weight)) and Trained in layer.facts:
+        ev.journal.write(layer.facts, Trained, None)
     after = weight.layout if isinstance(weight, TensorValue) else None
     if before is not None and after is not None and changes(before, after):
         ev.journal.write(layer.fields, "forward", Unknown("forward"))

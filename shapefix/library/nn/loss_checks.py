@@ -15,6 +15,7 @@ from shapefix.library.rejections import reject
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import dtype_checks, losses
 from shapefix.tensors.errors import ClassesLast, IndexOutOfRange
+from shapefix.tensors.polynomials import Size
 
 Sizes = losses.Sizes
 
@@ -122,18 +123,27 @@ def _check_range(
     layer: Value | None,
 ) -> None:
     """Report class ids outside of the classes of the scores, if their range is known."""
-    scores, ids = operands.sizes("input"), operands.tensor("target")
-    if not scores or ids is None:
+    ids = operands.tensor("target")
+    classes = None if ids is None else _number_of_classes(operands, ids)
+    if ids is None or classes is None:
         return
     ignored, dtype = BoundArguments(settings).number("ignore_index"), operands.dtype("target")
     if ignored is None or dtype is None or not dtype_checks.is_integral_or_bool(dtype):
         return
-    classes = scores[0] if len(scores) == 1 else scores[1]
     outside = outside_of(ids, classes, ignored)
     if outside is None:
         return
     error = IndexOutOfRange(f"Target {outside} is out of bounds.", outside, classes, 0)
     reject(call, error, given, function=name, layer=layer, settings=settings)
+
+
+def _number_of_classes(operands: LossOperands, ids: TensorValue) -> Size | None:
+    """Number of classes of the scores; scores of unknown rank have one dimension more than the ids."""
+    sizes, scores = operands.sizes("input"), operands.tensor("input")
+    if sizes is not None:
+        return sizes[0] if len(sizes) == 1 else sizes[1] if sizes else None
+    is_row = ids.layout is not None and ids.layout.rank <= 1
+    return scores.known_size(-1) if is_row and scores is not None else None
 
 
 _BROADCASTING = frozenset(

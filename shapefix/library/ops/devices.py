@@ -331,11 +331,32 @@ def _is_elsewhere(cpu: Device, other: Device, forward: bool) -> bool:
         return False
     if other.symbol == ASKED_CPU.symbol:
         return False
+    if other.by_default and _is_setting(other):
+        return False
     # Created in a module and combined with its inputs or parameters, which may be moved to a GPU.
     if _is_of_forward(cpu):
         stays = other.kind is DeviceKind.CPU and other.by_default and other.within is not None
         return other.kind is DeviceKind.SHARED or not (stays or _is_of_forward(other))
     return other.kind is DeviceKind.SHARED or other.within is None
+
+
+def _is_setting(found: Device) -> bool:
+    """Check for a tensor made in `__init__` of an object without items, such as a configuration.
+
+    No caller of a module moves it as it moves the module's inputs, which may be items of a dataset.
+    """
+    place = found.place
+    around = place.module.path_to(place.node) if place is not None else []
+    functions = [each.name.value for each in around if isinstance(each, cst.FunctionDef)]
+    owner = next((each for each in reversed(around) if isinstance(each, cst.ClassDef)), None)
+    if owner is None or functions != ["__init__"]:
+        return False
+    return not any(
+        isinstance(each, cst.FunctionDef) and each.name.value in _ITEMS for each in owner.body.body
+    )
+
+
+_ITEMS = frozenset({"__getitem__", "__iter__", *FORWARD})
 
 
 def _is_of_forward(found: Device) -> bool:

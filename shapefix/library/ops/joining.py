@@ -14,6 +14,7 @@ from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.ops.scatters import check_scatter
+from shapefix.library.ops.value_range import different, range_of
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import arguments_of
@@ -268,5 +269,9 @@ def counted(call: Call, tensor: TensorValue) -> Value:
         return Unknown()
     name = call.name.rpartition(".")[2]
     if name in ("unique", "unique_consecutive"):
-        return TensorValue(dtype=tensor.dtype)
+        made = TensorValue(dtype=tensor.dtype)
+        if len(call.arguments.positional) == (call.receiver is None):
+            made.set_size(0, different(f"len({call.place.code})", tensor))
+            made.extremes = range_of(tensor)
+        return made
     return TensorValue(dtype="int64" if name != "histc" else None)

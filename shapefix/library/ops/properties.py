@@ -8,6 +8,7 @@ from shapefix.interpreter.containers import Shape, Sizes
 from shapefix.interpreter.tensor_values import DeviceKind, TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.ops.clamped_exponentials import note_item
+from shapefix.library.ops.value_range import only_number
 from shapefix.library.python.random_numbers import drawn_item
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.rejections import by_position, reject
@@ -107,7 +108,7 @@ def data(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("item")
 def item(call: Call, tensor: TensorValue) -> Value:
-    return note_item(call, tensor, drawn_item(call, tensor))
+    return note_item(call, tensor, only_number(tensor) or drawn_item(call, tensor))
 
 
 @tensor_method("tolist", "data_ptr", "element_size", "nelement", "get_device")

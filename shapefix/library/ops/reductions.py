@@ -8,6 +8,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Reference, Unknown, Value
 from shapefix.library.ops.broadcasts import note_whole_reduction
 from shapefix.library.ops.elementwise import result_of
+from shapefix.library.ops.value_range import largest
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of
@@ -93,7 +94,10 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
     if name in ("max", "min") and _may_be_tensor(given.value("dim")) and "dim" not in call.arguments.keywords:
         return Unknown()
     if given.is_none("dim") and name in ("max", "min", "median"):
-        return as_result(call, Layout((), ()), Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
+        made = as_result(call, Layout((), ()), Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
+        if name == "max":
+            made.extremes = largest(call, tensor)
+        return made
     if name == "aminmax":
         return TupleValue((TensorValue(dtype=tensor.dtype), TensorValue(dtype=tensor.dtype)), ("min", "max"))
     if name not in ("max", "min", "median"):

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
-from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value, WholeNumber, as_size, integer
 from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.dtypes import is_floating
+from shapefix.tensors.options import by_default
 from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import DrawnNumber, ListedNumber
+from shapefix.tensors.symbols import (
+    UNBOUNDED,
+    DistinctCount,
+    DrawnNumber,
+    LargestNumber,
+    ListedNumber,
+    Symbol,
+)
 
 KEPT = frozenset(
     {
@@ -99,15 +109,72 @@ def outside_of(ids: TensorValue, classes: Size, ignored: int | None = None) -> S
     if ids.extremes is None or ids.storage.overwritten:
         return None
     least, most = ids.extremes.least, ids.extremes.most
-    for end, is_outside in ((most, at_least(most - classes, 0)), (least, at_least(least, 0) is False)):
-        if is_outside and (ignored is None or same(end, ignored) is False):
-            return end
-    return None
+    # An id of at least a number of classes is not negative.
+    is_counted = ignored is None or ignored < 0 or same(most, ignored) is False
+    if is_counted and (at_least(most - classes, 0) or _is_above(most, classes)):
+        return most
+    is_negative = at_least(least, 0) is False
+    return least if is_negative and (ignored is None or same(least, ignored) is False) else None
+
+
+def _is_above(most: Size, classes: Size) -> bool:
+    """Check for a number not below a count at its upper bound, with the defaults of options."""
+    if most.value is None:
+        return False
+    bounds: dict[Symbol, int | Size] = {
+        s: s.most for s in classes.symbols if isinstance(s, DistinctCount) and s.most is not None
+    }
+    if any(coefficient < 0 for monomial, coefficient in classes.terms.items() if monomial):
+        return False
+    largest = by_default(substitute(classes, bounds)).value
+    return largest is not None and most.value >= largest
+
+
+def different(code: str, source: TensorValue | None) -> Size:
+    """Number of different numbers in a tensor or array, as the code writes it."""
+    known = None if source is None or source.storage.overwritten else source.extremes
+    least, most = (None, None) if known is None else (known.least.value, known.most.value)
+    count = None if least is None or most is None else most - least + 1
+    if known is not None and known.values is not None:
+        count = len(known.values)
+    return Size.from_symbol(DistinctCount(code, count))
+
+
+def largest(call: Call, source: TensorValue) -> ValueRange | None:
+    """Range of the largest number of a tensor; an unknown one becomes that of the tensor, too."""
+    known = None if source.storage.overwritten else source.extremes
+    if source.dtype not in _LIMITS or is_floating(source.dtype) or source.storage.overwritten:
+        return None
+    if known is not None and not known.drawn:
+        return ValueRange(known.most, known.most)
+    most = Size.from_symbol(LargestNumber(call.place.code, None if known is None else known.most.value))
+    least = Size.symbol("smallest", least=UNBOUNDED) if known is None else known.least
+    call.ev.journal.write(source, "extremes", ValueRange(least, most))
+    return ValueRange(most, most)
+
+
+def only_number(tensor: TensorValue) -> Value | None:
+    """Single number repeated in a tensor; None if it is not known."""
+    known = None if tensor.storage.overwritten else tensor.extremes
+    return integer(known.most) if known is not None and known.least == known.most else None
 
 
 def part_of(known: ValueRange | None) -> ValueRange | None:
     """Range of arbitrary elements of a tensor with a known range."""
     return None if known is None else replace(known, drawn=True)
+
+
+def any_of(one: TensorValue | ValueRange | None, other: TensorValue | ValueRange | None) -> ValueRange | None:
+    """Range of one of two tensors: that of both together."""
+    left, right = (
+        each if not isinstance(each, TensorValue) else None if each.storage.overwritten else each.extremes
+        for each in (one, other)
+    )
+    if left is None or right is None or left == right:
+        return left if left == right else None
+    ends = _ends(left, right)
+    values = None if left.values is None or right.values is None else left.values | right.values
+    return None if ends is None else ValueRange(Size.of(min(ends)), Size.of(max(ends)), True, values)
 
 
 def chosen(source: TensorValue, made: TensorValue) -> TensorValue:
@@ -132,10 +199,9 @@ def selected(source: TensorValue, made: TensorValue, index: Value) -> TensorValu
 
 def listed(made: TensorValue, data: Value | None) -> TensorValue:
     """Tensor of the numbers in a list, in lists of lists, or of a single number."""
-    if isinstance(data, Integer):
-        return full_of(made, data)
-    if isinstance(data, ListValue) and data.items is None and isinstance(data.element, Integer):
-        return full_of(made, data.element)
+    number = data.element if isinstance(data, ListValue) and data.items is None else data
+    if isinstance(number, (Integer, WholeNumber)):
+        return full_of(made, integer(number.size))
     ranges = list(_ranges(data))
     known = [each for each in ranges if each is not None]
     if ranges and len(known) == len(ranges):
@@ -144,8 +210,18 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
             max(each.most.value or 0 for each in known),
         )
         is_drawn = any(each.drawn for each in known)
-        made.extremes = ValueRange(Size.of(least), Size.of(most), is_drawn)
+        made.extremes = ValueRange(Size.of(least), Size.of(most), is_drawn, _values(known))
     return made
+
+
+def _values(known: Sequence[ValueRange]) -> frozenset[int] | None:
+    """All numbers in several ranges; None unless they are known one by one."""
+    found = set[int]()
+    for each in known:
+        if each.values is None and each.least != each.most:
+            return None
+        found |= each.values or {each.least.value or 0}
+    return frozenset(found)
 
 
 def _whole(data: Value | None) -> int | None:
@@ -187,7 +263,11 @@ _LIMITS = {
     "int16": (-(2**15), 2**15 - 1),
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
+    "float16": (-(2**11), 2**11),
+    "float32": (-(2**24), 2**24),
+    "float64": (-(2**53), 2**53),
 }
+"""Whole numbers that each dtype holds exactly."""
 
 
 def range_of(value: Value | None) -> ValueRange | None:
@@ -217,8 +297,7 @@ def combined(name: str, one: Value | None, other: Value | None, dtype: str | Non
         found = sorted(operate(a, b) for a in (low, high) for b in (first, last))
     else:
         return None
-    made = ValueRange(Size.of(found[0]), Size.of(found[-1]), drawn=left.drawn or right.drawn)
-    return fitting(made, dtype)
+    return fitting(ValueRange(Size.of(found[0]), Size.of(found[-1]), left.drawn or right.drawn), dtype)
 
 
 def either(one: Value | None, other: Value | None) -> ValueRange | None:
@@ -242,9 +321,12 @@ def _ends(one: ValueRange, other: ValueRange) -> tuple[int, int, int, int] | Non
 
 
 def fitting(known: ValueRange | None, dtype: str | None) -> ValueRange | None:
-    """Range of the numbers in a dtype of integers; None for other dtypes, or if they do not fit into it."""
+    """Range of whole numbers in a dtype; None for other dtypes, or if they do not fit into it."""
     if known is None or dtype not in _LIMITS:
         return None
     least, most = _LIMITS[dtype]
+    if isinstance(known.most.only_symbol, LargestNumber):
+        # A number of classes is far below the limits.
+        return known if dtype in ("int32", "int64") else None
     is_inside = at_least(known.least, least) and at_least(Size.of(most) - known.most, 0)
     return known if is_inside else None

@@ -15,6 +15,7 @@ from shapefix.library.pandas.tables import (
     column_of,
     forget_columns,
     in_asked_dtype,
+    known_items,
     shuffled_at,
     texts_of,
     with_labels_of,
@@ -74,7 +75,9 @@ def column_to_numpy(call: Call) -> Value:
 
 @method(SERIES, "tolist", "to_list")
 def column_to_list(call: Call) -> Value:
-    held = as_array(call.receiver)
+    held, items = as_array(call.receiver), known_items(call.receiver)
+    if items is not None:
+        return ListValue(items)
     length_ = held.layout.sizes[0] if held is not None and held.layout is not None else None
     return ListValue(None, Unknown() if held is None else number_of(call, held), length_)
 

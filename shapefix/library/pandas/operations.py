@@ -8,6 +8,7 @@ from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, 
 from shapefix.library.numpy_arrays import SERIES, as_array, new_array, numpy_dtype, with_range
 from shapefix.library.numpy_operations import promoted
 from shapefix.library.ops.value_range import range_of
+from shapefix.library.pandas.csv_texts import columns_in
 from shapefix.library.pandas.tables import (
     FRAME,
     SHUFFLED,
@@ -36,7 +37,7 @@ _OF_ONE_DTYPE = "<dtype>"
 
 @function("pandas.read_csv", "pandas.read_excel", "pandas.read_parquet", "pandas.read_json")
 def read_file(call: Call) -> Value:
-    """Table of unknown columns."""
+    """Table of unknown columns, or of those in a text of the code."""
     given = call.arguments.keywords.keys() & {
         "chunksize",
         "iterator",
@@ -45,7 +46,14 @@ def read_file(call: Call) -> Value:
         "lines",
         "squeeze",
     }
-    return Unknown() if given or call.arguments.open else LibraryObject(FRAME, {}, call.place)
+    if given or call.arguments.open:
+        return Unknown()
+    columns = columns_in(call, call.value(0, "filepath_or_buffer")) if call.name.endswith("csv") else None
+    return (
+        LibraryObject(FRAME, {}, call.place)
+        if columns is None
+        else _of_columns(call, DictValue(dict(columns)))
+    )
 
 
 @function("pandas.DataFrame")

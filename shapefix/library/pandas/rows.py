@@ -6,7 +6,16 @@ from shapefix.domains.tables import TableMisuse, TableMisused
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, Constant, Integer, LibraryObject, Slice, Unknown, Value
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    Integer,
+    LibraryObject,
+    Slice,
+    Unknown,
+    Value,
+    WholeNumber,
+)
 from shapefix.library.numpy_arrays import SERIES, as_array
 from shapefix.library.ops.value_range import range_of
 from shapefix.library.pandas.tables import (
@@ -139,11 +148,14 @@ def cell(call: Call) -> Value:
         return Unknown()
     # A row of whole numbers and floats is one of floats.
     has_floats = any(each is not None and is_floating(each.dtype or "") for each in others)
-    return Unknown() if has_floats else number_of(call, held)
+    number = number_of(call, held)
+    return WholeNumber(number.size) if has_floats and isinstance(number, Integer) else number
 
 
 def number_of(call: Call, column: TensorValue) -> Value:
     """Any number of a column."""
     # A float is one of numpy, which makes a tensor of float64.
     known = range_of(column)
-    return Unknown() if known is None else drawn_number(call, known.least.value, known.most.value)
+    number = Unknown() if known is None else drawn_number(call, known.least.value, known.most.value)
+    is_float = column.dtype is None or is_floating(column.dtype)
+    return WholeNumber(number.size) if is_float and isinstance(number, Integer) else number

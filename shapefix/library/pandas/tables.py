@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from shapefix.domains.tables import TableMisuse, TableMisused
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import elements
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
@@ -31,6 +31,10 @@ COLUMNS = "<columns>"
 _ROWS = "<rows>"
 TEXTS = "<texts>"
 """Field of a column of texts, and of an array of objects, with the name of the column."""
+_ITEMS = "<items>"
+"""Field of a column with the list of its values."""
+_MOST = 512
+"""Maximum number of values kept one by one."""
 SHUFFLED = "<shuffled>"
 """Field of a table or column with shuffled labels: the place of the shuffle."""
 _ATTRIBUTES = frozenset(
@@ -123,7 +127,19 @@ def column_of_list(call: Call, rows: Size, value: Value, name: str) -> LibraryOb
     column = column_of(call, rows, None if is_text else dtype, known)
     if items and all(isinstance(i, Constant) and isinstance(i.value, str) for i in items):
         column.fields[TEXTS] = name
+    if items and len(items) <= _MOST and all(isinstance(i, Constant) for i in items):
+        column.fields[_ITEMS] = ListValue(items)
     return column
+
+
+def known_items(column: Value | None) -> tuple[Constant, ...] | None:
+    """Values of a column one by one; None if they are not known."""
+    held = as_array(column)
+    if not isinstance(column, LibraryObject) or held is None or held.storage.overwritten:
+        return None
+    items = elements(column.fields.get(_ITEMS)) or ()
+    known = tuple(item for item in items if isinstance(item, Constant))
+    return known if known and len(known) == len(items) else None
 
 
 def column_of(call: Call, rows: Size, dtype: str | None, known: ValueRange | None) -> LibraryObject:

@@ -11,6 +11,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
+from shapefix.interpreter.option_flags import OptionFlag
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.values import (
     NONE,
@@ -49,6 +50,8 @@ def option(name: str, default: Value, flag: str, place: Place) -> Value:
     Numbers below 1 are not sizes and stay unknown.
     """
     number = default.value if isinstance(default, Constant) else None
+    if isinstance(number, bool):
+        return OptionFlag(name, number, flag, place)
     if type(number) is not int or number < 1:
         return Unknown(name)
     return Integer(Size.from_symbol(CommandLineOption(name, number, flag, place)))
@@ -111,8 +114,10 @@ def _value(call: Call, name: str, shown: str) -> Value:
     given = call.arguments.keywords
     kind, default = given.get("type"), given.get("default")
     action = call.constant(-1, "action", "store")
-    if isinstance(default, Constant) and _CONSTANT_FLAGS.get(action) is default.value:
-        return Unknown(name) if call.arguments.open else default
+    typed = _CONSTANT_FLAGS.get(action)
+    if typed is not None and not call.arguments.open and (default is None or isinstance(default, Constant)):
+        otherwise = not typed if default is None else default.value
+        return Constant(typed) if otherwise is typed else OptionFlag(name, bool(otherwise), shown, call.place)
     plain = action == "store"
     whole = kind is None or (isinstance(kind, Reference) and kind.name == "builtins.int")
     if default is None or call.arguments.open or "nargs" in given or not (plain and whole):
@@ -167,6 +172,8 @@ def _parsed(call: Call) -> Value:
 
 
 def _default(value: Value) -> Value:
+    if isinstance(value, OptionFlag):
+        return Constant(value.default)
     symbol = value.size.only_symbol if isinstance(value, Integer) else None
     return Constant(symbol.default) if isinstance(symbol, CommandLineOption) else value
 
@@ -218,10 +225,13 @@ def _objects(call: Call, *, by_option: bool) -> Value:
 
 
 def _object(call: Call, cls: Value, by_option: bool) -> Value:
-    fields = fields_of_record(cls) if isinstance(cls, ClassValue) and by_option else None
+    fields = fields_of_record(cls) if isinstance(cls, ClassValue) else None
     chosen: dict[str, Value] = {}
     for field in fields or ():
         if field.given:
             default = Unknown() if field.default is None else resolved(call.ev, field.default)
-            chosen[field.name] = option(field.name, default, f"--{field.name}", call.place)
-    return call_value(call.ev, cls, Arguments([], chosen, open=fields is None), call.place.node)
+            value = option(field.name, default, f"--{field.name}", call.place)
+            if by_option or isinstance(value, OptionFlag):
+                chosen[field.name] = value
+    is_open = fields is None or not by_option
+    return call_value(call.ev, cls, Arguments([], chosen, open=is_open), call.place.node)

@@ -12,7 +12,7 @@ from shapefix.interpreter.containers import Contents, DictValue, ListValue, Numb
 from shapefix.interpreter.dictionaries import is_complete
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.functions import invalidate
-from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.iteration import each, every, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.refused_calls import note_refused
@@ -147,7 +147,7 @@ def enumerate_(call: Call) -> Value:
         return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items, start)))
     counter = Integer(Size.from_symbol(ItemPosition("i", 0)) if start == 0 else Size.symbol("i", least=0))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
-    return ListValue(None, TupleValue((counter, each(call.ev, iterable))), known.length, known.axes)
+    return ListValue(None, TupleValue((counter, every(call.ev, iterable))), known.length, known.axes)
 
 
 @function("builtins.zip")
@@ -168,7 +168,7 @@ def zip_(call: Call) -> Value:
     lengths = {one.length for one in known}
     return ListValue(
         None,
-        TupleValue(tuple(each(call.ev, iterable) for iterable in iterables)),
+        TupleValue(tuple(every(call.ev, iterable) for iterable in iterables)),
         lengths.pop() if len(lengths) == 1 and len(known) == len(iterables) else None,
         frozenset(axis for one in known for axis in one.axes),
     )
@@ -394,7 +394,7 @@ def map_(call: Call) -> Value:
             tuple(call_value(call.ev, target, Arguments([item]), call.place.node) for item in items)
         )
     since = now()
-    result = call_value(call.ev, target, Arguments([each(call.ev, iterable)]), call.place.node)
+    result = call_value(call.ev, target, Arguments([every(call.ev, iterable)]), call.place.node)
     axes = axes_of(iterable)
     for axis in axes:
         result = rebound(result, axis, since)

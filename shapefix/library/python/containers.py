@@ -8,6 +8,7 @@ import libcst as cst
 
 from shapefix.domains.tokens import put_together
 from shapefix.domains.training import note_accumulated
+from shapefix.interpreter.any_items import alternatives, any_of, entries_of, without_ends
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import (
     Contents,
@@ -19,8 +20,10 @@ from shapefix.interpreter.containers import (
     elements,
 )
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
-from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.iteration import each, every, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
+from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.subscripts import any_entry
 from shapefix.interpreter.targets import set_contents
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value, as_size
@@ -62,7 +65,7 @@ def container(call: Call) -> Value:
     if unique is not None:
         return unique
     length = None if "set" in kind else known.length
-    return ListValue(None, each(call.ev, iterable), length, known.axes)
+    return ListValue(None, every(call.ev, iterable), length, known.axes)
 
 
 @function("collections.deque")
@@ -127,6 +130,9 @@ def grow(call: Call) -> Value:
         return NONE
     name = call.name.rpartition(".")[2]
     added = call.value(1 if name == "insert" else 0) or Unknown()
+    if any(frame.undecided for frame in call.ev.frames) or _may_return_before(call.ev):
+        # Perhaps only some of the numbers of a loop are added.
+        added = without_ends(added)
     items = owner.items
     if name == "append":
         _note_kept(call, added)
@@ -147,6 +153,18 @@ def grow(call: Call) -> Value:
     contents = put_together(Contents(None, both.element, length, before.axes | other.axes), call.place)
     set_contents(call.ev, owner, contents)
     return NONE
+
+
+def _may_return_before(ev: Evaluator) -> bool:
+    """Check for a function called in a loop, that may leave out some items by a condition of its own."""
+    function_ = ev.frame.function
+    if function_ is None or ev.frame.loops:
+        return False
+    return ev.frame.module.once(function_, _has_condition)
+
+
+def _has_condition(node: cst.CSTNode) -> bool:
+    return any(isinstance(each_, (cst.If, cst.Try, cst.Match)) for each_ in nodes(node))
 
 
 def _note_kept(call: Call, added: Value) -> None:
@@ -201,13 +219,34 @@ def values(call: Call) -> Value:
     return Entries(owner, known, is_complete(call.ev, owner), Unknown())
 
 
+def _entry_or(call: Call, owner: DictValue, key: Value | None, default: Value | None) -> Value | None:
+    """Entry of one of several texts, or the default; None if they are not known."""
+    keys = alternatives(key)
+    if keys is None or default is None or not is_complete(call.ev, owner):
+        return None
+    return any_of([default if entry is None else entry for entry in entries_of(owner, keys)])
+
+
+@function("builtins.list.index")
+def position(call: Call) -> Value:
+    """Position of a known text, or of one of several texts, in a list."""
+    items, keys = elements(call.receiver), alternatives(call.value(0))
+    texts = [item.value for item in items or () if isinstance(item, Constant)]
+    if items is None or keys is None or len(texts) < len(items) or len(call.arguments.positional) != 1:
+        return Unknown()
+    if any(key.value not in texts for key in keys):
+        return Unknown()
+    return any_of([Constant(texts.index(key.value)) for key in keys])
+
+
 @function("builtins.dict.get", "builtins.dict.pop", "builtins.dict.setdefault")
 def get(call: Call) -> Value:
     owner, key = call.receiver, call.value(0)
     name = call.name.rpartition(".")[2]
     if isinstance(owner, DictValue) and not isinstance(key, Constant):
-        is_read = name == "get" and call.value(1) is None
-        return (any_entry(call.ev, owner) if is_read else None) or Unknown()
+        if name == "get" and call.value(1) is not None:
+            return _entry_or(call, owner, key, call.value(1)) or Unknown()
+        return (any_entry(call.ev, owner, key) if name == "get" else None) or Unknown()
     if not (isinstance(owner, DictValue) and isinstance(key, Constant)):
         return Unknown()
     if key.value in owner.fields:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from shapefix.domains.raggedness import longest, total, varying
+from shapefix.interpreter.any_items import any_number
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.texts import OneOfTexts
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     FALSE,
@@ -22,11 +24,15 @@ from shapefix.interpreter.values import (
     Number,
     Unknown,
     Value,
+    WholeNumber,
     as_size,
     integer,
 )
+from shapefix.library.numpy_arrays import as_array
 from shapefix.library.ops.clamped_exponentials import exponential, note_least, same_number
 from shapefix.library.ops.elementwise import result_of
+from shapefix.library.ops.value_range import only_number
+from shapefix.library.python.random_numbers import drawn_item
 from shapefix.library.registry import function
 from shapefix.library.signatures import arguments_under
 from shapefix.tensors.ops import Op
@@ -46,7 +52,7 @@ _INTEGRAL: dict[str, Callable[[Any], int]] = {
 def rounded(call: Call) -> Value:
     """Integer nearest to a number; with a number of digits the result is not one."""
     given = arguments_under(call, "builtins.round")
-    return _integral(given.value("number"), "round") if given.is_none("ndigits") else Unknown()
+    return _integral(call, given.value("number"), "round") if given.is_none("ndigits") else Unknown()
 
 
 @function("builtins.int", "math.floor", "math.ceil", "operator.index")
@@ -54,12 +60,19 @@ def integral(call: Call) -> Value:
     if len(call.arguments.positional) != 1 or call.arguments.keywords:
         # `int("ff", 16)` is rare.
         return Unknown()
-    return _integral(call.arguments.positional[0], call.name.rpartition(".")[2])
+    return _integral(call, call.arguments.positional[0], call.name.rpartition(".")[2])
 
 
-def _integral(value: Value, name: str) -> Value:
+def _integral(call: Call, value: Value, name: str) -> Value:
     if isinstance(value, Integer):
         return value
+    if isinstance(value, OneOfTexts):
+        return any_number([_integral(call, Constant(text), name) for text in value.values]) or Unknown()
+    if isinstance(value, WholeNumber):
+        return integer(value.size)
+    held = value if isinstance(value, TensorValue) else as_array(value)
+    if held is not None:
+        return only_number(held) or drawn_item(call, held)
     if isinstance(value, Unknown) and value.hint:
         return Unknown(value.hint, size=value.size())
     if isinstance(value, Constant):
@@ -192,4 +205,7 @@ def _joined_lists(given: Value | None) -> Value:
     if not (isinstance(given, ListValue) and isinstance(inner, ListValue)):
         return ListValue(None)
     element = without_length(inner.contents).element
-    return ListValue(None, element, inner.length and total(inner.length, given.axes), inner.axes)
+    length = inner.length and total(inner.length, given.axes)
+    if inner.length is not None and given.length is not None and varying(inner.length, given.axes) is None:
+        length = inner.length * given.length
+    return ListValue(None, element, length, inner.axes)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+from shapefix.interpreter.any_items import any_of
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.texts import LONGEST_NAME, spelled_out
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.texts import LONGEST_NAME, OneOfTexts, spelled_out
 from shapefix.interpreter.values import NONE, NUMBER, TEXT, Constant, Unknown, Value
-from shapefix.library.registry import function
+from shapefix.library.registry import Handler, function
 
+LONGEST_TEXT = 10_000
+"""Texts up to this length are joined."""
 _PLACE = re.compile(r"\{(\d{0,2})\}")
 _TO_TEXT = (
     "strip",
@@ -52,7 +55,31 @@ def text(call: Call) -> Value:
 def changed(call: Call) -> Value:
     """Result of `mode.lower()`: it decides branches."""
     name = call.name.rpartition(".")[2]
-    return (_computed(call, name) if name in _COMPUTED else None) or TEXT
+    if name == "join":
+        return _joined(call) or TEXT
+    return (_computed(call, name) if name in _COMPUTED else None) or _pointwise(call, changed) or TEXT
+
+
+def _pointwise(call: Call, handler: Handler) -> Value | None:
+    """Result of a method for any one of several texts; None for other texts."""
+    if not isinstance(call.receiver, OneOfTexts):
+        return None
+    results = [
+        handler(Call(call.ev, call.name, call.place, call.arguments, Constant(text)))
+        for text in call.receiver.values
+    ]
+    return any_of(results)
+
+
+def _joined(call: Call) -> Constant | None:
+    """Text of known parts: `" ".join(sentences)`."""
+    between, parts_ = call.receiver, elements(call.value(0))
+    if not isinstance(between, Constant) or not isinstance(between.value, str) or parts_ is None:
+        return None
+    texts = [part.value for part in parts_ if isinstance(part, Constant) and isinstance(part.value, str)]
+    if len(texts) < len(parts_) or sum(len(text) + len(between.value) for text in texts) > LONGEST_TEXT:
+        return None
+    return Constant(between.value.join(texts))
 
 
 @function(*(f"builtins.str.{name}" for name in _TESTS))
@@ -124,7 +151,7 @@ def parts(call: Call) -> Value:
                 return ListValue(tuple(map(Constant, whole.value.split(separator.value))))
             except (TypeError, ValueError):
                 pass
-    return ListValue(None, TEXT)
+    return _pointwise(call, parts) or ListValue(None, TEXT)
 
 
 @function(*(f"builtins.str.{name}" for name in ("find", "index", "count", "rfind", "rindex")))

@@ -10,7 +10,8 @@ from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_size, integer
-from shapefix.library.numpy_arrays import new_array, numpy_dtype
+from shapefix.library.numpy_arrays import as_array, new_array, numpy_dtype, with_range
+from shapefix.library.ops.value_range import range_of
 from shapefix.library.registry import Handler, declare, function, method, wrap_function
 from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.tensors.layout import contiguous, unknown_strides
@@ -18,6 +19,8 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 IMAGE = "PIL.Image.Image"
+NUMBERS = "<numbers>"
+"""Field of an image of one byte per pixel, made of an array, with the range of the bytes."""
 _CHANNELS = {"1": 1, "L": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "RGB": 3, "HSV": 3, "LAB": 3, "YCbCr": 3}
 _CHANNELS |= {"RGBA": 4, "CMYK": 4, "RGBX": 4}
 
@@ -118,6 +121,21 @@ def made(call: Call) -> Value:
     return image(call, picture)
 
 
+@function("PIL.Image.fromarray")
+def from_array(call: Call) -> Value:
+    """Image of the sizes of an array of bytes."""
+    held = as_array(call.value(0, "obj"))
+    is_plain = len(call.arguments.positional) == 1 and not call.arguments.keywords
+    if held is None or held.layout is None or held.dtype != "uint8" or not is_plain:
+        return image(call, Picture.unknown())
+    sizes = held.layout.sizes
+    if len(sizes) == 2:
+        made = image(call, Picture(Size.of(1), *sizes))
+        made.fields[NUMBERS] = range_of(held)
+        return made
+    return image(call, Picture(sizes[2], *sizes[:2]) if len(sizes) == 3 else Picture.unknown())
+
+
 @method(IMAGE, "convert")
 def converted(call: Call) -> Value:
     before, mode = picture_of(call.receiver), call.constant(0, "mode")
@@ -159,6 +177,12 @@ def as_array_of(call: Call, handler: Handler) -> Value:
     """Array (height, width, channels) of an image."""
     given = call.value(0)
     picture = picture_of(given) if isinstance(given, LibraryObject) else None
+    if picture is not None and isinstance(given, LibraryObject) and NUMBERS in given.fields:
+        asked = call.value(1, "dtype")
+        dtype = "uint8" if asked is None else numpy_dtype(asked)
+        return with_range(
+            new_array(call, contiguous([picture.height, picture.width]), dtype), given.fields[NUMBERS]
+        )
     if picture is None or picture.channels is None or picture.channels.value not in _BYTES:
         return handler(call)
     asked = call.value(1, "dtype")

@@ -16,6 +16,7 @@ from shapefix.interpreter.containers import Contents, DictValue, ListValue, Tupl
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
@@ -33,6 +34,7 @@ from shapefix.library.signatures import arguments_under
 from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
+from shapefix.library.transformers.tokenizer_backends import never_pads
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import SpecialId
 
@@ -94,6 +96,9 @@ def made(call: Call) -> Value:
     """Tokenizer made of files; settings have the default of the class unless stated."""
     family = of_class(call.name.rpartition(".")[2])
     pad: Value = NONE if family is not None and not family.pads else Unknown(PAD)
+    if family is None and never_pads(call.arguments.keywords.get("tokenizer_object")):
+        # Special tokens are those of the arguments.
+        return _tokenizer(call, None, NONE, Unknown("name"), NONE)
     return _tokenizer(call, family, pad, Unknown("name"))
 
 
@@ -114,10 +119,12 @@ def from_pretrained(call: Call) -> Value:
     return tokenizer
 
 
-def _tokenizer(call: Call, family: Family | None, pad: Value, name: Value) -> LibraryObject:
+def _tokenizer(
+    call: Call, family: Family | None, pad: Value, name: Value, ends: Value | None = None
+) -> LibraryObject:
     if family is not None and family.pads:
         pad = Text()
-    ends: Value = Unknown("eos_token")
+    ends = ends or Unknown("eos_token")
     if family is not None:
         ends = Text() if family.ends else NONE
     fields: dict[str, Value] = {PAD: pad, "eos_token": ends}
@@ -140,6 +147,20 @@ def _settings(call: Call) -> dict[str, Value]:
         if value is not None:
             given[name] = value
     return given
+
+
+@join_values
+def join_tokenizers(left: Value, right: Value, depth: int) -> Value | None:
+    """Join two tokenizers to one with their common settings; None for other values."""
+    if not (isinstance(left, LibraryObject) and isinstance(right, LibraryObject)):
+        return None
+    if left.kind != TOKENIZER or right.kind != TOKENIZER:
+        return None
+    joined = join_objects(left, right, depth)
+    if isinstance(joined, LibraryObject):
+        for name in left.fields.keys() ^ right.fields.keys():
+            joined.fields[name] = Unknown(str(name))
+    return joined
 
 
 def unknown_tokenizer() -> LibraryObject:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from shapefix.domains.batches import Collated, ColumnsChosen, ModelCalled
 from shapefix.domains.lost_values import note_dataset
+from shapefix.domains.versions import DataRequired
 from shapefix.interpreter.calls import Arguments, Call, call_method, inherited_init
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.dictionaries import certain_keys, is_complete
 from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.option_flags import assumed
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
@@ -25,6 +28,7 @@ from shapefix.library.data.datasets.objects import as_dataset
 from shapefix.library.data.samples import gathered
 from shapefix.library.data.torch_datasets import sample
 from shapefix.library.registry import declare, function, method
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import bound
 from shapefix.library.transformers.added_tokens import note_rows_missing
 from shapefix.library.transformers.classifier_padding import note_trained
@@ -57,7 +61,8 @@ def training_arguments(call: Call) -> Value:
     fields = dict(call.arguments.keywords)
     if not call.arguments.open:
         fields.setdefault("remove_unused_columns", TRUE)
-    return LibraryObject(call.name, {}, call.place, fields)
+    facts = Facts.of(DataRequired()) if is_at_least(call.ev, "4.46") else Facts()
+    return LibraryObject(call.name, {}, call.place, fields, facts)
 
 
 @function(TRAINER, SEQ2SEQ_TRAINER)
@@ -209,6 +214,7 @@ def _collate(
         single,
         forward=signature if isinstance(model, LibraryObject) else None,
         returned=_returned(call, model, batch) if is_training else None,
+        flags=assumed(call.ev),
     )
     call.ev.emit(event)
     if signature is not None and isinstance(batch, DictValue):

@@ -28,6 +28,7 @@ from .worker_starts import refusal, start_method
 _BATCHES_DESCRIBED = 2
 _PASSES, _BATCHES = 5, 256
 _EMPTY_PASSES, _EMPTY_SECONDS = 1000, 10.0
+_PASS_NUMBERS = itertools.count(1)
 _WITHOUT_MODEL = 20.0  # seconds for a pass that only looks at the data
 
 
@@ -133,6 +134,7 @@ class LoaderIterator:
             raise
         self._session.depth -= 1
         self._session.active_passes += 1
+        self._outer_pass, self._session.pass_number = self._session.pass_number, next(_PASS_NUMBERS)
         self._extra = ExtraBatches(self._session, loader, self._batches, state.id, state.created_at)
 
     def __iter__(self) -> LoaderIterator:
@@ -168,6 +170,7 @@ class LoaderIterator:
         self._state.steps += session.steps - self._counted
         self._counted = session.steps
         caller = sys._getframe(1)
+        session.on_batch_requested(caller)
         batches = self._batches
         if self._is_enough():
             batches = self._extra.next(caller, trains=session.steps > self._steps)
@@ -249,6 +252,7 @@ class LoaderIterator:
         self._done = True
         session = self._session
         session.active_passes -= 1
+        session.pass_number = self._outer_pass
         called = session.model_calls > self._calls
         trained = session.steps > self._steps
         if called and not trained:

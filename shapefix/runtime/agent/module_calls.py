@@ -31,6 +31,7 @@ from .session import Session
 from .watchers import signatures
 from .watchers.distribution_samples import DistributionSamples
 from .watchers.not_finite import ModuleSums
+from .watchers.recorded_evaluation import RecordedEvaluation
 from .watchers.replicas import Replicas
 
 _AT_MOST = 3000
@@ -62,6 +63,7 @@ class ModuleCalls:
         self.overfitting = Overfitting(session)
         self.replicas = Replicas(session)
         self.samples = DistributionSamples(session)
+        self.evaluation = RecordedEvaluation(session)
         session.before_end = self.overfitting.report
         self.sums = ModuleSums()
 
@@ -124,6 +126,8 @@ class ModuleCalls:
             if training:
                 self._session.on_phase("loop")
         self._call_sites.returned(call_site)
+        if training:
+            self.evaluation.called(module, args, kwargs, out, caller)
         if first and training:
             self.trials.called(module, args, kwargs, out, time.perf_counter() - start, caller)
         if known is not None and collectives == self._session.collectives:  # the other ranks would wait

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import IO, Any, NoReturn
 
 from ..protocol import EndLine, EndReason, Line, LineSink, LoopTruncatedLine, StopLine, UserPlace
@@ -53,8 +54,8 @@ class Session:
     of the running one, extra_batches their number. extra_places are those
     of their loaders. own_seconds is the time of the probe's own trials. overfits says that all steps get the
     first batch.
-    pass_batches is the number of batches of the last pass over a loader, trained_batches that of a pass
-    with a training step; None if not known.
+    pass_number tells the running pass over a loader from others. pass_batches is the number of batches of the
+    last pass over a loader, trained_batches that of a pass with a training step; None if not known.
     batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
@@ -69,6 +70,7 @@ class Session:
     model_calls: int = 0
     collectives: int = 0
     active_passes: int = 0
+    pass_number: int = 0
     pass_batches: int | None = None
     trained_batches: int | None = None
     evaluated: bool = False
@@ -91,6 +93,7 @@ class Session:
     process: int = field(default_factory=os.getpid)
     before_end: Callable[[], None] = lambda: None
     is_deadlocked: Callable[[], bool] = lambda: False
+    on_batch_requested: Callable[[FrameType], None] = lambda frame: None
     on_phase: Callable[[str | None], None] = lambda phase: None
     _ignored: int = 0
 

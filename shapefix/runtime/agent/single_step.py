@@ -67,34 +67,58 @@ def run_step(model: nn.Module, batch: Any, loss: LossArgument) -> StepResult:
     lazy = any(isinstance(each, nn.parameter.UninitializedTensorMixin) for each in model.parameters())
     if lazy:
         model = copy.deepcopy(model)  # its first call sets its sizes permanently
-    sink = MemorySink()
-    session = Session(sink, wanted_steps=sys.maxsize)
-    exceptions, constructions, call_sites = (
-        ExceptionRecorder(session),
-        ConstructionSites(),
-        CallSites(session),
-    )
-    modules = ModuleCalls(session, exceptions, constructions, call_sites)
-    optimizers = OptimizerWatcher(constructions)
+    watch = StepWatch()
     error: Exception | None = None
-    value, names = None, (None, None)
+    value: float | None = None
+    names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
     changed: list[str] = []
     same_model = contextlib.nullcontext() if lazy else _same_model(model, changed)
-    with _same_functions(), _same_random_numbers(), same_model:
-        modules.install()
-        loss_calls.install(session, exceptions, call_sites)
-        TrainingWatcher(session, exceptions, modules, optimizers, call_sites).watch_backward()
+    with same_functions(), _same_random_numbers(), same_model:
+        watch.install()
         try:
             with torch.enable_grad():
                 value = _step(model, _copied(batch), loss)
-            names = _names(model) if value is not None else names
+            names = gradient_names(model) if value is not None else names
         except Exception as raised:
             error = raised
-            session.end("uncaught", exceptions=exceptions.uncaught(raised))
-    _unmark(error)
-    if error is None:
-        session.end("finished")
-    return StepResult(tuple(sink.lines), value, error, *names, tuple(changed))
+            watch.raised(raised)
+    lines = watch.ended(error)
+    return StepResult(lines, value, error, *names, tuple(changed))
+
+
+class StepWatch:
+    """The watchers of one step in a surviving process."""
+
+    def __init__(self) -> None:
+        self._sink = MemorySink()
+        self._session = Session(self._sink, wanted_steps=sys.maxsize)
+        self._exceptions = ExceptionRecorder(self._session)
+        constructions, self._call_sites = ConstructionSites(), CallSites(self._session)
+        self._modules = ModuleCalls(self._session, self._exceptions, constructions, self._call_sites)
+        self._optimizers = OptimizerWatcher(constructions)
+
+    def install(self) -> None:
+        """Replace functions of torch by watched ones; the caller restores them."""
+        self._modules.install()
+        loss_calls.install(self._session, self._exceptions, self._call_sites)
+        TrainingWatcher(
+            self._session, self._exceptions, self._modules, self._optimizers, self._call_sites
+        ).watch_backward()
+
+    def is_idle(self) -> bool:
+        """Whether no watched call is running."""
+        return self._session.depth == 0
+
+    def raised(self, error: Exception) -> None:
+        """Note the exception at the end of the step."""
+        self._session.end("uncaught", exceptions=self._exceptions.uncaught(error))
+
+    def ended(self, error: Exception | None) -> tuple[Line, ...]:
+        """Return the lines of the step."""
+        _unmark(error)
+        if error is None:
+            self._session.end("finished")
+        return tuple(self._sink.lines)
 
 
 def _step(model: nn.Module, batch: Any, loss: LossArgument) -> float | None:
@@ -158,7 +182,8 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _names(model: nn.Module) -> tuple[Any, Any]:
+def gradient_names(model: nn.Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the trained parameters with a gradient, and of those without."""
     trained = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
     with_gradient = tuple(name for name, each in trained if each.grad is not None)
     return with_gradient, tuple(name for name, each in trained if each.grad is None)
@@ -174,7 +199,7 @@ def _unmark(error: BaseException | None) -> None:
 
 
 @contextlib.contextmanager
-def _same_functions() -> Iterator[None]:
+def same_functions() -> Iterator[None]:
     """Restore torch's functions after a replacement in between."""
     saved: list[tuple[Any, str, Any]] = [
         (functional, name, getattr(functional, name)) for name in loss_calls.NAMES

@@ -25,9 +25,11 @@ from .exceptions import ExceptionRecorder
 from .module_calls import ModuleCalls
 from .session import Session, steps_done
 from .watchers import not_finite
+from .watchers.kept_graphs import KeptGraphs
 from .watchers.loss_graphs import LossGraphs
 from .watchers.operands import ArithmeticWatcher
 from .watchers.optimizer_parameters import OptimizerWatcher
+from .watchers.untaken_steps import CarriedGradients, UntakenSteps
 
 _MOST_BACKWARDS, _NAMES, _WRITTEN, _PRODUCERS = 256, 50, 8, 8
 
@@ -51,6 +53,9 @@ class TrainingWatcher:
         self._call_sites = call_sites
         self._steps: dict[int, int] = {}
         self._graphs = LossGraphs()
+        self._kept = KeptGraphs(session)
+        self._carried = CarriedGradients(session)
+        self._untaken = UntakenSteps(session, optimizers)
         self.before_backward: Callable[[], None] = lambda: None
 
     def install(self) -> None:
@@ -63,8 +68,12 @@ class TrainingWatcher:
             before_end()
             if self._session.backward_calls and not self._steps:
                 self._modules.trials.run([], self._graphs)
+                self._untaken.report()
+            self._modules.evaluation.report()
 
         self._session.before_end = at_end
+        self._session.on_batch_requested = self._kept.batch_requested
+        self._modules.evaluation.install()
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
 
@@ -79,7 +88,11 @@ class TrainingWatcher:
             session.raise_if_stopped()
             exceptions.flush()
             loss = args[0] if args else kwargs.get("tensors")
-            self._backward(loss, frames.site(caller))
+            site = frames.site(caller)
+            self._carried.backward(site)
+            self._modules.evaluation.backward(loss)
+            self._kept.backward(loss)
+            self._backward(loss, site)
             self.before_backward()
             self._modules.sums.clear()
             call_site = self._call_sites.enter(caller)
@@ -102,6 +115,8 @@ class TrainingWatcher:
         session = self._session
         session.backward_calls += 1
         self._graphs.add(loss)
+        if self._untaken.backward(self._graphs.weights(), site):
+            self._updated_by_hand()
         self._modules.replicas.backward(self._graphs)
         if session.backward_calls > _MOST_BACKWARDS and not session.steps:
             session.stop(f"{_MOST_BACKWARDS} backward calls without an optimizer step")
@@ -135,6 +150,14 @@ class TrainingWatcher:
                 )
             )
 
+    def _updated_by_hand(self) -> None:
+        """Count an update of the weights without an optimizer as a training step."""
+        session = self._session
+        ahead = 2 + session.extra_batches if session.active_passes else 0
+        self._count_step("by hand")
+        if session.steps >= session.wanted_steps + ahead:
+            session.stop(steps_done(session.steps))
+
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         session = self._session
         if not session.watches():
@@ -142,7 +165,10 @@ class TrainingWatcher:
         session.raise_if_stopped()
         self._exceptions.flush()
         self._call_sites.enter(sys._getframe(1))
+        self._untaken.optimizer_steps()
         made = self._steps.get(id(optimizer), 0)
+        if made == 1 and not _has_closure(args, kwargs):
+            self._carried.second_step(optimizer, frames.site(sys._getframe(1)))
         # A loop with a prefetched batch still makes a step with it, and then ends.
         ahead = 2 + session.extra_batches if session.active_passes else 0
         if made >= session.wanted_steps + ahead:
@@ -162,16 +188,22 @@ class TrainingWatcher:
         session.on_phase(None)
         if self._steps.get(id(optimizer), 0) == 0 and _has_closure(args, kwargs):
             self._write_gradients(optimizer)  # the closure computed the gradients
+        self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
+        if not _has_closure(args, kwargs):
+            self._carried.stepped(optimizer)
+        self._count_step(type(optimizer).__name__)
+
+    def _count_step(self, optimizer: str) -> None:
+        session = self._session
         session.steps += 1
         if session.active_passes:
             session.trained_batches = session.pass_batches
-        self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
         if session.steps <= max(_WRITTEN, session.wanted_steps):
             session.sink.write(
                 OptimizerStepLine(
                     kind="optimizer_step",
                     number=session.steps,
-                    optimizer=type(optimizer).__name__,
+                    optimizer=optimizer,
                     extra=session.extra_batch is not None,
                 )
             )

@@ -64,15 +64,19 @@ from .tensors import (
 )
 from .training import (
     BackwardLine,
+    CarriedGradientsLine,
     GradientsLine,
+    KeptGraphLine,
     LossCallLine,
     LossNotFiniteLine,
+    MissingStepLine,
     NonFiniteSource,
     OptimizerCoverageLine,
     OptimizerStepLine,
     OrphanedParameters,
     OverfitLine,
     PaddedTargets,
+    RecordedEvaluationLine,
     ReplicaBypassedLine,
     SampleCutLine,
     ScheduleUnitLine,
@@ -93,6 +97,7 @@ __all__ = [
     "CallArguments",
     "CallSiteLine",
     "CallSiteReturnedLine",
+    "CarriedGradientsLine",
     "Collator",
     "CollectiveDoneLine",
     "CollectiveLine",
@@ -111,6 +116,7 @@ __all__ = [
     "ForwardReturnedLine",
     "ForwardSignatureLine",
     "GradientsLine",
+    "KeptGraphLine",
     "LayoutCopyLine",
     "Line",
     "LineSink",
@@ -120,6 +126,7 @@ __all__ = [
     "LossCallLine",
     "LossNotFiniteLine",
     "MemoryTimelineLine",
+    "MissingStepLine",
     "MixedRows",
     "ModuleDetails",
     "ModuleEnterLine",
@@ -135,6 +142,7 @@ __all__ = [
     "PaddedTargets",
     "PeakMemory",
     "ProcessesRequestedLine",
+    "RecordedEvaluationLine",
     "ReplicaBypassedLine",
     "RowTrialLine",
     "SampleCutLine",
@@ -195,6 +203,10 @@ Line = (
     | OptimizerCoverageLine
     | UnregisteredParametersLine
     | OptimizerStepLine
+    | CarriedGradientsLine
+    | MissingStepLine
+    | RecordedEvaluationLine
+    | KeptGraphLine
     | OverfitLine
     | OuterBroadcastLine
     | Float64PromotionLine

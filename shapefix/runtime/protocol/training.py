@@ -183,6 +183,42 @@ class OptimizerStepLine(TypedDict):
     extra: bool
 
 
+class CarriedGradientsLine(TypedDict):
+    """The second step of an optimizer, with the gradients of its first step not cleared."""
+
+    kind: Literal["carried_gradients"]
+    optimizer: str
+    parameters: int
+    called_at: UserPlace | None
+    backward_at: UserPlace | None
+
+
+class MissingStepLine(TypedDict):
+    """The end of a script with gradients for an optimizer, and without any step; called_at is backward."""
+
+    kind: Literal["missing_step"]
+    backward_calls: int
+    called_at: UserPlace | None
+    optimizers: list[UserPlace]
+
+
+class RecordedEvaluationLine(TypedDict):
+    """A call of a model in evaluation mode with a graph that no backward call used."""
+
+    kind: Literal["recorded_evaluation"]
+    model: str
+    called_at: UserPlace
+
+
+class KeptGraphLine(TypedDict):
+    """A variable keeps the graphs of several losses after backward; is_sum says that it is their sum."""
+
+    kind: Literal["kept_graph"]
+    name: str
+    is_sum: bool
+    stored_at: UserPlace | None
+
+
 class ReplicaBypassedLine(TypedDict):
     """A training step called a module in DistributedDataParallel, and not its wrapper."""
 

@@ -25,6 +25,7 @@ from shapefix.library.data.datasets.objects import (
     SAMPLE,
     SHUFFLED,
     another,
+    any_rows,
     chosen,
     dataset_method,
     is_split_name,
@@ -132,6 +133,19 @@ def set_format(call: Call) -> Value:
     format = _stated_format(call)
     call.ev.journal.write(dataset.fields, FORMAT, format)
     call.ev.journal.write(dataset.fields, SAMPLE, formatted(rows_of(dataset), format))
+    return NONE
+
+
+REMOVED_IN_PLACE = ("rename_column_", "remove_columns_", "cast_", "flatten_", "dictionary_encode_column_")
+"""Methods of datasets 1 for the columns of the dataset itself."""
+
+
+@dataset_method(*REMOVED_IN_PLACE)
+def forget_columns(call: Call) -> Value:
+    """Forget the columns: versions with the method have them changed, later ones raise."""
+    dataset = receiver(call)
+    call.ev.journal.write(dataset.fields, ROWS, any_rows())
+    call.ev.journal.write(dataset.fields, SAMPLE, any_rows())
     return NONE
 
 

@@ -28,6 +28,7 @@ from shapefix.library.data.datasets.objects import (
     shuffled,
     split_of,
 )
+from shapefix.library.data.datasets.reading import REMOVED_IN_PLACE
 from shapefix.library.registry import FUNCTIONS, function, lookup_method, method
 
 
@@ -128,7 +129,7 @@ def on_each_split(call: Call) -> Value:
     return each_split(call, lambda split: _answer(call, split, name))
 
 
-@method(DICT, "set_format", "reset_format", "set_transform")
+@method(DICT, "set_format", "reset_format", "set_transform", *REMOVED_IN_PLACE)
 def in_place(call: Call) -> Value:
     """Change every split in place, including splits already read by the code."""
     name = call.name.rpartition(".")[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ class LossGraphs:
     def __init__(self) -> None:
         self.operations: set[int] = set()
         self.parameters: dict[int, nn.Parameter] = {}
+        self.tensors: dict[int, torch.Tensor] = {}
         self._losses = 0
 
     def add(self, loss: Any) -> None:
@@ -28,17 +30,31 @@ class LossGraphs:
             self._follow(loss.grad_fn)
 
     def _follow(self, node: Any) -> None:
-        waiting, seen = [node], {node}
-        while waiting and len(seen) < _NODES:
-            node = waiting.pop()
-            if node is None:
-                continue
-            variable = getattr(node, "variable", None)
+        for each in graph_nodes(node):
+            variable = getattr(each, "variable", None)
             if variable is None:
-                self.operations.add(node._sequence_nr())
+                self.operations.add(each._sequence_nr())
             elif isinstance(variable, nn.Parameter):
                 self.parameters[id(variable)] = variable
-            for each, _ in node.next_functions:
-                if each not in seen:
-                    seen.add(each)
-                    waiting.append(each)
+            else:
+                self.tensors[id(variable)] = variable
+
+    def weights(self) -> list[Any]:
+        """The parameters of the losses, or, without any, the other leaves of their graphs."""
+        return list(self.parameters.values()) or list(self.tensors.values())
+
+
+def graph_nodes(node: Any, limit: int = _NODES, ends: Collection[int] = ()) -> Iterator[Any]:
+    """The nodes of a graph from one on, up to a limit, and not past those with a number in ends."""
+    waiting, seen = [node], {node}
+    while waiting and len(seen) < limit:
+        node = waiting.pop()
+        if node is None:
+            continue
+        yield node
+        if ends and node._sequence_nr() in ends:
+            continue
+        for each, _ in node.next_functions:
+            if each not in seen:
+                seen.add(each)
+                waiting.append(each)

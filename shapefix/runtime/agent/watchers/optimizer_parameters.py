@@ -59,6 +59,10 @@ class OptimizerWatcher:
             for group in getattr(optimizer, "param_groups", ()):
                 yield from group["params"]
 
+    def places(self) -> list[UserPlace]:
+        """Places of the constructions of all living optimizers."""
+        return [place for place, _ in self._created.values() if place is not None]
+
     def created_at(self, optimizer: Any) -> UserPlace | None:
         """Place of an optimizer's construction."""
         return self._created.get(optimizer, (None, 0))[0]

@@ -14,6 +14,7 @@ from shapefix.runtime.findings.silent import (
     replicas,
     row_trials,
     schedules,
+    steps,
     views,
     worker_starts,
 )
@@ -33,6 +34,7 @@ MODULES = (
     replicas,
     row_trials,
     schedules,
+    steps,
     views,
     worker_starts,
 )

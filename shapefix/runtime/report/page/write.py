@@ -14,7 +14,7 @@ def report_problem(report: str) -> str | None:
     try:
         import jinja2  # noqa: F401
     except ImportError:
-        return "requires Jinja2: pip install 'shapefix[probe]'"
+        return "requires Jinja2: pip install 'shapefix[report]'"
     if path.is_dir():
         return "is a directory"
     if not path.absolute().parent.is_dir():
