@@ -89,7 +89,7 @@ class LoopCarried:
                 self._values[location] = content(container, key)
 
     def _note_created(self, paths: Sequence[Changes]) -> None:
-        """Note the lists that each iteration creates anew, as they are at its end."""
+        """Note the final contents of the lists created in the iteration."""
         names = self._module.once(self._loop, _lists_of_items) if isinstance(self._loop, cst.For) else ()
         for path in paths if names else ():
             for container, key, after in path.written.values():
@@ -383,7 +383,7 @@ def assignments(loop: cst.For | cst.While) -> tuple[Assignment, ...]:
 
 
 def _lists_of_items(loop: cst.For) -> frozenset[str]:
-    """Lists that each pass creates, and fills in inner loops over parts of its item only."""
+    """Names of lists created by each pass, and filled by inner loops over parts of its item only."""
     found = emptied_lists(loop)
     if not found:
         return found

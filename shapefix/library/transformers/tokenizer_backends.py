@@ -1,4 +1,4 @@
-"""Tokenizers of the tokenizers library, from which a fast tokenizer takes its pad token."""
+"""Tokenizers of the tokenizers library, the origin of the pad token of a fast tokenizer."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def _invalidate(ev: Evaluator, value: Value) -> None:
 
 
 def never_pads(value: Value | None) -> bool:
-    """Check for a tokenizer of this program that was never set to pad."""
+    """Check for a tokenizer made by this program and never set to pad."""
     return isinstance(value, LibraryObject) and value.kind == BACKEND and value.fields.get(_PADDING) is NONE
