@@ -14,32 +14,37 @@ from shapefix.tensors.symbols import UNBOUNDED, ListedNumber
 
 _MOST_CELLS = 4_000
 """Maximum number of items looked at in a list of lists."""
+_DEEPEST = 2
+"""Maximum depth of rows compared item by item."""
 _MOST_TEXTS = 512
 """Maximum number of different texts kept one by one."""
 
 
-def any_of(items: Sequence[Value]) -> Value:
+def any_of(items: Sequence[Value], depth: int = 0) -> Value:
     """An arbitrary one of these items; in rows of the same form the numbers and texts of each column."""
-    first = items[0]
-    rows = [each.items for each in items if isinstance(each, TupleValue)]
-    if isinstance(first, TupleValue) and len(rows) == len(items) and len({len(row) for row in rows}) == 1:
-        return TupleValue(tuple(any_of(column) for column in zip(*rows, strict=True)), first.names)
-    lists = [each.items for each in items if isinstance(each, ListValue) and each.items]
-    if isinstance(first, ListValue) and len(lists) == len(items) and len({len(row) for row in lists}) == 1:
-        if len(lists) * len(lists[0]) <= _MOST_CELLS:
-            return ListValue(tuple(any_of(column) for column in zip(*lists, strict=True)))
-    if isinstance(first, DictValue):
-        row = _any_row(items)
-        if row is not None:
-            return row
-    found = any_number(items) or _any_text(items)
+    # A list may contain itself, many times over.
+    found = _any_row_of(items, depth + 1) if depth <= _DEEPEST else None
+    found = found or any_number(items) or _any_text(items)
     if found is not None:
         return found
     element = without_length(Contents(tuple(items))).element
     return element if element is not None else Unknown()
 
 
-def _any_row(items: Sequence[Value]) -> Value | None:
+def _any_row_of(items: Sequence[Value], depth: int) -> Value | None:
+    """An arbitrary one of several rows of the same form; None for other items."""
+    first = items[0]
+    rows = [each.items for each in items if isinstance(each, TupleValue)]
+    if isinstance(first, TupleValue) and len(rows) == len(items) and len({len(row) for row in rows}) == 1:
+        return TupleValue(tuple(any_of(column, depth) for column in zip(*rows, strict=True)), first.names)
+    lists = [each.items for each in items if isinstance(each, ListValue) and each.items]
+    if isinstance(first, ListValue) and len(lists) == len(items) and len({len(row) for row in lists}) == 1:
+        if len(lists) * len(lists[0]) <= _MOST_CELLS:
+            return ListValue(tuple(any_of(column, depth) for column in zip(*lists, strict=True)))
+    return _any_row(items, depth) if isinstance(first, DictValue) else None
+
+
+def _any_row(items: Sequence[Value], depth: int) -> Value | None:
     """An arbitrary one of several plain dictionaries with the same keys; None for other items."""
     rows = [each for each in items if isinstance(each, DictValue) and each.closed and each.absent is None]
     first = rows[0] if rows else None
@@ -47,7 +52,7 @@ def _any_row(items: Sequence[Value]) -> Value | None:
         return None
     if any(row.fields.keys() != first.fields.keys() or row.kind != first.kind for row in rows):
         return None
-    fields = {key: any_of([row.fields[key] for row in rows]) for key in first.fields}
+    fields = {key: any_of([row.fields[key] for row in rows], depth) for key in first.fields}
     return DictValue(fields, True, first.kind, None, first.written)
 
 

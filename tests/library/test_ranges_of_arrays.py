@@ -284,3 +284,13 @@ def test_numbers_left_out_in_a_loop_are_not_reported(lines: str, check: Check) -
     code = f"{HEAD}{code}nn.Embedding(3, 2)(torch.tensor(kept))\n"
     exec(code, {})
     assert not check(code, {"SF505"})
+
+
+def test_a_list_that_contains_itself_many_times_is_bounded(check: Check) -> None:
+    code = (
+        "held = []\n"
+        + "held.append(held)\n" * 60
+        + "for i, each in enumerate(held):\n    pairs = list(zip(each, held))\n"
+    )
+    exec(code, {})
+    assert not check(HEAD + code)
