@@ -16,6 +16,7 @@ from shapefix.diagnostics import Failure as Failed
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
 from shapefix.report.view import View, one_line
 from shapefix.runtime.agent.masking import Masker
+from shapefix.runtime.confirmation.static_verdicts import static_lines
 from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
@@ -119,6 +120,8 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
         yield from render(found.diagnostics, (), view)
     if not options.quiet and forecast is None:
         yield from (_note(each, view) + "\n" for each in found.notes)
+    if not options.quiet and forecast is None:
+        yield painter(view)(list(static_lines(found, show)))
     if found.early_stop_artifact is not None and not options.quiet and forecast is None:
         yield _artifact(found.early_stop_artifact, found.artifact_cause, view) + "\n"
 
