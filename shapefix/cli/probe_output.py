@@ -26,6 +26,8 @@ from shapefix.runtime.report.formatting import counted
 from shapefix.runtime.report.text_report import ending, report_lines
 from shapefix.runtime.run import ProbeRun
 
+_UNCUT = 2_000
+
 
 @dataclass(frozen=True)
 class ProbeResult:
@@ -113,7 +115,9 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
         yield painter(view)(list(rows)) + "\n"
     elif not options.quiet:
         ranks = [[], *rank_lines(run, show)] if run.ranks else []
-        yield painter(view)([*report_lines(run, show, view.width), *ranks]) + "\n"
+        # A file or a pipe has no edge at which to cut sizes.
+        columns = view.width if sys.stdout.isatty() else max(view.width, _UNCUT)
+        yield painter(view)([*report_lines(run, show, columns), *ranks]) + "\n"
     if not found.diagnostics and run.complete and forecast is None:
         yield f"Nothing found{_reach(run)}.\n"
     if found.diagnostics:

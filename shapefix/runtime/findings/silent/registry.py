@@ -55,6 +55,9 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
 }
 """The rule of each kind of fault, if there is one, and its severity."""
 
+_CAUSES = {"mixed-samples": "softmax-over-batch"}
+"""The cause of a kind of fault, which alone is reported if a run has both."""
+
 
 @dataclass(frozen=True)
 class RuntimeFinding:
@@ -79,13 +82,14 @@ def silent_fault(function: SilentFaultCheck) -> SilentFaultCheck:
 
 
 def silent_faults(observed: Observations, read: ReadText = read_text) -> Iterator[Diagnostic]:
-    """The faults found in a run by all checks, without repetitions."""
+    """The faults found in a run by all checks, without repetitions and consequences of others."""
     seen: set[tuple[str, Span]] = set()
-    for check in _CHECKS:
-        for each in check(observed):
-            if (each.kind, each.span) not in seen:
-                seen.add((each.kind, each.span))
-                yield replace(_diagnostic(each), fixes=each.fixes(read))
+    found = [each for check in _CHECKS for each in check(observed)]
+    kinds = {each.kind for each in found}
+    for each in found:
+        if _CAUSES.get(each.kind) not in kinds and (each.kind, each.span) not in seen:
+            seen.add((each.kind, each.span))
+            yield replace(_diagnostic(each), fixes=each.fixes(read))
 
 
 def _diagnostic(fault: RuntimeFinding) -> Diagnostic:
