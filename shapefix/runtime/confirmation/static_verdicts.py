@@ -27,8 +27,9 @@ def with_verdicts(run: ProbeRun, found: ProbeFindings, view: View) -> ProbeFindi
         return found
     record = record_of(json.loads(json_text(document(run, (), found, 0, view))))
     judged = Confirmer(record, _data).judged(found.static)
+    codes = {each.code for each in found.diagnostics}
     ordered = sorted((each for each in judged if each.confirmation is not None), key=_rank)
-    return replace(found, static=tuple(ordered))
+    return replace(found, static=tuple(each for each in ordered if not _is_known(each, codes)))
 
 
 def static_lines(found: ProbeFindings, show: ShowPath) -> Iterator[Line]:
@@ -50,6 +51,12 @@ def static_lines(found: ProbeFindings, show: ShowPath) -> Iterator[Line]:
     fixed = sum(1 for each in found.static if usable(each) and not _is_refuted(each))
     if fixed:
         yield [(f"  `shapefix probe --repair` tries the repairs of {fixed} of them", "fix")]
+
+
+def _is_known(finding: Diagnostic, codes: set[str]) -> bool:
+    """Whether a static finding is one of the run's own, of a rule among codes."""
+    verdict = None if finding.confirmation is None else finding.confirmation.verdict
+    return verdict is RunVerdict.CONFIRMED and finding.code in codes
 
 
 def _is_refuted(finding: Diagnostic) -> bool:

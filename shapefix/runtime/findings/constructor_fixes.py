@@ -144,7 +144,7 @@ def _numbers(text: str, constructed_at: Span, kind: str, argument: _Argument, cu
 def _passed_number(
     module: ModuleDetails, constructed_at: Span, argument: _Argument, current: int, read: ReadText
 ) -> Span | None:
-    """The place of a layer's size in the call that passed it to the constructor around the layer."""
+    """The place of a layer's size in a call of the constructor around the layer."""
     name, position, inner = argument.name, argument.position, constructed_at
     for caller in map(span, module["constructed_through"]):
         here = _calls(inner, read)

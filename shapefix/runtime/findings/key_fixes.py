@@ -1,4 +1,4 @@
-"""Fixes for a key that a mapping does not have, from its keys in a run."""
+"""Fixes for a missing key of a mapping, from its keys in a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keys_text(failure: RaisedException) -> str:
 
 
 def key_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
-    """The fix to use the one key of the mapping that is nearly the same."""
+    """The fix to use the one nearly equal key of the mapping."""
     missing = failure.details.get("missing_key")
     if missing is None or not failure.stack:
         return ()

@@ -39,7 +39,7 @@ class LoaderDetails(TypedDict):
 
 
 class MissingKey(TypedDict):
-    """A key that a mapping of the script does not have. name is the expression of the mapping."""
+    """A missing key of a mapping of the script. name is the expression of the mapping."""
 
     name: str
     key: str

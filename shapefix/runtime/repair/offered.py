@@ -45,12 +45,12 @@ def with_static_fixes(found: ProbeFindings, script: str, executed: Iterable[str]
 
 
 def _is_among(finding: Diagnostic, found: Iterable[Diagnostic]) -> bool:
-    """Check whether a run has found a static finding: the same rule at its row, or with a fix of it."""
-    edits = {fix.edits for fix in finding.fixes}
+    """Check whether a run has found a static finding: the same rule at its row, or one with a fix of it."""
+    edits = {fix.edits for fix in finding.fixes if fix.edits}
     rows = {_row(place) for place in _places(finding)}
     return any(
-        each.code == finding.code
-        and (rows & {_row(place) for place in _places(each)} or edits & {fix.edits for fix in each.fixes})
+        (each.code == finding.code and rows & {_row(place) for place in _places(each)})
+        or edits & {fix.edits for fix in each.fixes}
         for each in found
     )
 
