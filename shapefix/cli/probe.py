@@ -19,8 +19,10 @@ def probe(options: ProbeOptions) -> int:
     """Run a script for a training step, and report the result; returns the exit code."""
     from shapefix.cli import probe_forecast, probe_output
     from shapefix.cli.exit_codes import FAILED, code_of
+    from shapefix.runtime.confirmation.static_verdicts import with_verdicts
     from shapefix.runtime.findings.collect import collect_findings
     from shapefix.runtime.findings.write_blame import OPTION, with_writes
+    from shapefix.runtime.protocol import SourceLine
     from shapefix.runtime.ranks import rank_findings
     from shapefix.runtime.repair.offered import with_static_fixes
     from shapefix.runtime.report.page.write import report_problem
@@ -79,6 +81,6 @@ def probe(options: ProbeOptions) -> int:
     )
     # The exit code is about the run; what `check` knows is added afterwards.
     code = code_of(run, found)
-    return probe_output.report(
-        run, with_static_fixes(found, "." if options.module else options.script), options, code
-    )
+    executed = dict.fromkeys(line["file"] for line in run.observed.of(SourceLine))
+    found = with_static_fixes(found, "." if options.module else options.script, executed)
+    return probe_output.report(run, with_verdicts(run, found, probe_output.view_of(options)), options, code)

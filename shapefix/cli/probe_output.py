@@ -16,6 +16,7 @@ from shapefix.diagnostics import Failure as Failed
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
 from shapefix.report.view import View, one_line
 from shapefix.runtime.agent.masking import Masker
+from shapefix.runtime.confirmation.static_verdicts import static_lines
 from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
@@ -24,6 +25,8 @@ from shapefix.runtime.ranks import rank_lines
 from shapefix.runtime.report.formatting import counted
 from shapefix.runtime.report.text_report import ending, report_lines
 from shapefix.runtime.run import ProbeRun
+
+_UNCUT = 2_000
 
 
 @dataclass(frozen=True)
@@ -112,13 +115,17 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
         yield painter(view)(list(rows)) + "\n"
     elif not options.quiet:
         ranks = [[], *rank_lines(run, show)] if run.ranks else []
-        yield painter(view)([*report_lines(run, show, view.width), *ranks]) + "\n"
+        # A file or a pipe has no edge at which to cut sizes.
+        columns = view.width if sys.stdout.isatty() else max(view.width, _UNCUT)
+        yield painter(view)([*report_lines(run, show, columns), *ranks]) + "\n"
     if not found.diagnostics and run.complete and forecast is None:
         yield f"Nothing found{_reach(run)}.\n"
     if found.diagnostics:
         yield from render(found.diagnostics, (), view)
     if not options.quiet and forecast is None:
         yield from (_note(each, view) + "\n" for each in found.notes)
+    if not options.quiet and forecast is None:
+        yield painter(view)(list(static_lines(found, show)))
     if found.early_stop_artifact is not None and not options.quiet and forecast is None:
         yield _artifact(found.early_stop_artifact, found.artifact_cause, view) + "\n"
 

@@ -7,6 +7,8 @@ from textwrap import dedent
 
 from probing import probed
 
+from shapefix.diagnostics import Diagnostic
+
 HEAD = """
     import torch
     from torch import nn
@@ -39,6 +41,51 @@ LEFT = {
     "tried(nn.Conv2d(3, 8, 3), 4, 20, 20, 3)": "the channels come last",
     "tried(nn.BatchNorm1d(7), 4, 6, 7)": "the features come last",
 }
+
+
+THROUGH = """
+import torch
+from torch import nn
+
+
+class Head(nn.Sequential):
+    def __init__(self, width, classes=2):
+        super().__init__(nn.Linear(width, classes))
+
+
+class Model(nn.Module):
+    def __init__(self, *, hidden):
+        super().__init__()
+        self.head = Head(classes=3, width=hidden)
+
+    def forward(self, x):
+        return self.head(x)
+
+
+batch = {"pixels": torch.zeros(4, 6), "label": torch.zeros(4)}
+try:
+    Model(hidden=5)(batch["pixels"])
+except RuntimeError as error:
+    print(error)
+try:
+    print(batch["lable"])
+except KeyError:
+    raise
+"""
+
+
+def test_a_number_passed_through_constructors_and_a_misspelled_key(tmp_path: Path) -> None:
+    found = {each.name: each for each in probed(tmp_path, THROUGH).found}
+    rows = THROUGH.splitlines()
+
+    def repaired(finding: Diagnostic) -> str:
+        ((edit,),) = (fix.edits for fix in finding.fixes)
+        row = rows[edit.span.row - 1]
+        return row[: edit.span.column - 1] + edit.content + row[edit.span.end_column - 1 :]
+
+    assert repaired(found["in-features"]) == '    Model(hidden=6)(batch["pixels"])'
+    assert repaired(found["KeyError"]) == '    print(batch["label"])'
+    assert found["KeyError"].message == "'lable'; `batch` has 'pixels', 'label'"
 
 
 def test_the_number_becomes_the_one_that_was_measured(tmp_path: Path) -> None:

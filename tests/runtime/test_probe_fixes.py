@@ -61,6 +61,23 @@ def test_fixes_of_other_findings_are_not(script: Path, code: str, row: int) -> N
     assert fixes(found(script, code, row), script) == []
 
 
+def test_the_other_findings_of_executed_files_are_static_ones(script: Path) -> None:
+    script.write_text(VIEW + "\nshift.reshape(-1)\nprint(shift)\n")
+    nothing = with_static_fixes(ProbeFindings((), None), str(script), [str(script)])
+    assert [(each.code, each.span.row) for each in nothing.static] == [("SF101", 5), ("SF105", 7)]
+    assert nothing.diagnostics == ()
+    some = with_static_fixes(found(script), str(script), [str(script)])
+    assert [(each.code, each.span.row) for each in some.static] == [("SF105", 7)]
+    assert with_static_fixes(ProbeFindings((), None), str(script)).static == ()
+
+
+def test_a_silent_effect_elsewhere_gets_the_fix_of_the_only_cause(script: Path) -> None:
+    script.write_text(VIEW + "shift.reshape(-1)\nprint(shift)\n")
+    assert fixes(found(script, "SF105", 3), script) == ["shift = "]
+    script.write_text(VIEW + "shift.reshape(-1)\nlogits.reshape(-1)\nprint(shift, logits)\n")
+    assert fixes(found(script, "SF105", 3), script) == []
+
+
 def test_a_fix_from_measured_values_comes_after_it_and_equal_ones_are_one(script: Path) -> None:
     at = Span(str(script), 5, 1, 5, 5)
     measured = Fix(Applicability.UNSAFE, "measured", (Edit(at, "whole"),))

@@ -7,6 +7,11 @@ from pathlib import Path
 import pytest
 from probing import named, probed, row
 
+from shapefix.report.view import View
+from shapefix.runtime.confirmation.static_verdicts import static_lines, with_verdicts
+from shapefix.runtime.findings.collect import ProbeFindings
+from shapefix.runtime.repair.offered import with_static_fixes
+
 pytestmark = pytest.mark.slow
 
 HEAD = """
@@ -133,6 +138,36 @@ def test_each_fault_is_named_at_its_line(tmp_path: Path, name: str) -> None:
     ran = probed(tmp_path, HEAD + text)
     expected = sorted((row(HEAD + text, kind), named(kind)) for kind in kinds)
     assert sorted((each.span.row, (each.code, each.name)) for each in ran.found) == expected
+    fixes = [edit.content for each in ran.found for fix in each.fixes for edit in fix.edits]
+    assert fixes == (["\n        optimizer.step()"] if "missing-step" in kinds else [])
+
+
+STATIC = """
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+x = x.reshape(2, -1)
+x.unsqueeze(0)  # open
+print(x.shape)
+"""
+
+
+def test_static_findings_are_shown_with_the_verdict_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = probed(tmp_path, HEAD + STATIC)
+    monkeypatch.chdir(tmp_path)
+    script = str(tmp_path / "train.py")
+    view = View(str(tmp_path), 100, False, False, lambda path: None)
+    static = with_static_fixes(ProbeFindings((), None), script, [script])
+    found = with_verdicts(ran.run, static, view)
+    place = f"train.py:{row(HEAD + STATIC, 'open')}: SF105"
+    text = ["".join(text for text, _ in line) for line in static_lines(found, view.relative)]
+    assert text[0] == "static findings in these files (`shapefix check`), judged by the run"
+    assert text[1].startswith(f"  open       {place} result of `x.unsqueeze(0)` is unused")
+    assert text[2:] == ["  `shapefix probe --repair` tries the repairs of 1 of them"]
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -7,6 +7,7 @@ import contextlib
 import linecache
 import os
 import sys
+from collections import UserDict
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ from ..protocol import (
     ExceptionDetails,
     ExceptionLine,
     ExceptionSwallowedLine,
+    MissingKey,
     Origin,
     UserPlace,
 )
@@ -32,7 +34,7 @@ MARK = "_shapefix_probe_failure"
 _TORCH = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120
 _CONTROL = (StopProbe, StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit)
 _CONTROL_NAMES = ("_StopRecomputationError",)  # how gradient checkpointing ends a recomputation early
-_AT_MOST, _SWALLOWED = 50, 20
+_AT_MOST, _SWALLOWED, _KEYS = 50, 20, 20
 
 
 class ExceptionRecorder:
@@ -129,7 +131,7 @@ class ExceptionRecorder:
                 causes=_causes(error),
                 stack=_syntax_error_place(error) or frames.stack(error.__traceback__, caller),
                 values=_values(error),
-                details=details,
+                details=_with_missing_key(error, details),
             )
         )
         return self._number
@@ -232,6 +234,28 @@ def _values(error: BaseException) -> dict[str, DescribedValue]:
         if isinstance(value, (torch.Tensor, list)) and len(named) < 8:
             named[name] = describe(value, 3)
     return named
+
+
+def _with_missing_key(error: BaseException, details: ExceptionDetails) -> ExceptionDetails:
+    """Add the keys of the mapping in the failing expression, for a KeyError of a text."""
+    found = frames.innermost(error.__traceback__)
+    if not isinstance(error, KeyError) or not error.args or not isinstance(error.args[0], str) or not found:
+        return details
+    frame, place = found
+    source = linecache.getline(place["file"], place["row"])[place["column"] - 1 : place["end_column"] - 1]
+    try:
+        node = ast.parse(source.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return details
+    if not isinstance(node, ast.Subscript):
+        return details
+    name, value = _name_and_value(node.value, frame)
+    held = getattr(value, "__dict__", {}).get("data") if isinstance(value, UserDict) else value
+    if not isinstance(held, dict) or error.args[0] in dict.keys(held):
+        return details
+    keys = [each for each in dict.keys(held) if isinstance(each, str)]
+    missing = MissingKey(name=name, key=error.args[0][:80], keys=[each[:80] for each in keys[:_KEYS]])
+    return {**details, "missing_key": missing}
 
 
 def _name_and_value(node: ast.AST, frame: FrameType) -> tuple[str, object]:

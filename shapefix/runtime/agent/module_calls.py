@@ -224,6 +224,7 @@ class ModuleCalls:
             type=type(module).__name__,
             library=not frames.is_users(_file(type(module))),
             constructed_at=self._constructions.site_of(module),
+            constructed_through=self._constructions.callers_of(module),
             attributes=attributes,
             parameters={name: describe(each) for name, each in parameters.items() if each is not None},
             input=describe_call(args, kwargs),

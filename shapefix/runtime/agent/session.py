@@ -54,8 +54,9 @@ class Session:
     of the running one, extra_batches their number. extra_places are those
     of their loaders. own_seconds is the time of the probe's own trials. overfits says that all steps get the
     first batch.
-    pass_number tells the running pass over a loader from others. pass_batches is the number of batches of the
-    last pass over a loader, trained_batches that of a pass with a training step; None if not known.
+    pass_number is that of the running pass over a loader, each with its own. pass_batches is the number of
+    batches of the last pass over a loader, trained_batches that of a pass with a training step; None if not
+    known.
     batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is

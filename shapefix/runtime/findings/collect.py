@@ -11,6 +11,7 @@ from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
 from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
+from shapefix.runtime.findings.key_fixes import key_fixes, keys_text
 from shapefix.runtime.findings.silent import silent_faults
 from shapefix.runtime.observations import Observations, RaisedException, span
 from shapefix.runtime.protocol import LoopTruncatedLine, WriteProtectionLine
@@ -37,13 +38,14 @@ class ProbeFindings:
     """The findings, and an exception possibly caused by the probe itself, if any.
 
     artifact_cause is what the probe did: ended a loop early, or refused a write. notes are about code that
-    may be intended.
+    may be intended. static are the findings of `check` in the executed files that are not among diagnostics.
     """
 
     diagnostics: tuple[Diagnostic, ...]
     early_stop_artifact: RaisedException | None
     notes: tuple[Diagnostic, ...] = ()
     artifact_cause: str = ENDED_EARLY
+    static: tuple[Diagnostic, ...] = ()
 
 
 def collect_findings(observed: Observations, read: ReadText = read_text) -> ProbeFindings:
@@ -62,9 +64,10 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
         if found is not None:
             key = (found.code, found.span, failure.type)
             if key not in known:
-                known[key] = replace(found, fixes=constructor_fixes(failure, read))
+                fixes = (*constructor_fixes(failure, read), *key_fixes(failure, read))
+                known[key] = replace(found, fixes=fixes)
     raised = {(each.code, each.span) for each in known.values()}
-    silent = [each for each in silent_faults(observed) if (each.code, each.span) not in raised]
+    silent = [each for each in silent_faults(observed, read) if (each.code, each.span) not in raised]
     known |= {
         (each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO
     }
@@ -109,7 +112,8 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
         return Diagnostic(
-            CRASH, failure.type, severity, _full_message(failure).rstrip(".") + when, failure.stack[0],
+            CRASH, failure.type, severity, _full_message(failure).rstrip(".") + keys_text(failure) + when,
+            failure.stack[0],
             with_failure((*_meaning(failure), *measurements(failure), *swallowed), failure.stack[0]),
         )  # fmt: skip
     name, severity = rules[explained.code]

@@ -53,6 +53,7 @@ def constructor_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ..
     if needed is None or needed == current or text is None:
         return ()
     place = next(_numbers(text, constructed_at, module["type"], argument, current), None)
+    place = place or _passed_number(module, constructed_at, argument, current, read)
     if place is None:
         return ()
     message = f"construct the layer with {argument.name}={needed}, the measured size"
@@ -138,6 +139,58 @@ def _numbers(text: str, constructed_at: Span, kind: str, argument: _Argument, cu
         for value in given:
             if _value(value) == current:
                 yield _span(constructed_at.path, value, rows)
+
+
+def _passed_number(
+    module: ModuleDetails, constructed_at: Span, argument: _Argument, current: int, read: ReadText
+) -> Span | None:
+    """The place of a layer's size in a call of the constructor around the layer."""
+    name, position, inner = argument.name, argument.position, constructed_at
+    for caller in map(span, module["constructed_through"]):
+        here = _calls(inner, read)
+        passed = next((_passed(call, name, position) for call, _, _ in here), None)
+        parameters = next((each for _, each, _ in here if each is not None), None)
+        if not isinstance(passed, ast.Name) or caller is None or parameters is None:
+            return None
+        if passed.id not in parameters:
+            return None
+        name, position, inner = passed.id, parameters.index(passed.id), caller
+        for call, _, rows in _calls(caller, read):
+            value = _passed(call, name, position)
+            if value is not None and _value(value) == current:
+                return _span(caller.path, value, rows)
+    return None
+
+
+def _calls(place: Span, read: ReadText) -> list[tuple[ast.Call, list[str] | None, list[bytes]]]:
+    """The call at a place, the parameters around it without `self`, and the rows of its file."""
+    text = read(place.path)
+    try:
+        tree = ast.parse(text or "")
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    rows = (text or "").encode().splitlines(keepends=True)
+    found: list[tuple[ast.Call, list[str] | None, list[bytes]]] = []
+
+    def visit(node: ast.AST, parameters: list[str] | None) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            parameters = names[1:] if names[:1] == ["self"] else names
+        if isinstance(node, ast.Call) and _span(place.path, node, rows) == place:
+            found.append((node, parameters, rows))
+        for each in ast.iter_child_nodes(node):
+            visit(each, parameters)
+
+    visit(tree, None)
+    return found
+
+
+def _passed(call: ast.Call, name: str, position: int) -> ast.expr | None:
+    """The argument of a call by its name or its position."""
+    if any(isinstance(each, ast.Starred) for each in call.args[: position + 1]):
+        return None
+    keywords = {each.arg: each.value for each in call.keywords}
+    return call.args[position] if position < len(call.args) else keywords.get(name)
 
 
 def _span(path: str, node: ast.expr, rows: list[bytes]) -> Span:

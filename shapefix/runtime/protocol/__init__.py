@@ -25,6 +25,7 @@ from .exceptions import (
     ExceptionLine,
     ExceptionSwallowedLine,
     LoaderDetails,
+    MissingKey,
     ModuleDetails,
     Origin,
 )
@@ -126,6 +127,7 @@ __all__ = [
     "LossCallLine",
     "LossNotFiniteLine",
     "MemoryTimelineLine",
+    "MissingKey",
     "MissingStepLine",
     "MixedRows",
     "ModuleDetails",

@@ -12,12 +12,16 @@ Origin = Literal["module", "loader", "loss", "backward", "rows", "script"]
 
 
 class ModuleDetails(TypedDict):
-    """A failed module. attributes are its numbers and texts, integer_ranges those of its inputs."""
+    """A failed module. attributes are its numbers and texts, integer_ranges those of its inputs.
+
+    constructed_through are the callers of its construction, the nearest first.
+    """
 
     name: str
     type: str
     library: bool
     constructed_at: UserPlace | None
+    constructed_through: list[UserPlace]
     attributes: dict[str, int | str]
     parameters: dict[str, DescribedValue]
     input: CallArguments
@@ -34,6 +38,14 @@ class LoaderDetails(TypedDict):
     collate: Collator
 
 
+class MissingKey(TypedDict):
+    """A missing key of a mapping of the script. name is the expression of the mapping."""
+
+    name: str
+    key: str
+    keys: list[str]
+
+
 class ExceptionDetails(TypedDict, total=False):
     """The facts about a watched call with an exception."""
 
@@ -41,6 +53,7 @@ class ExceptionDetails(TypedDict, total=False):
     loader: LoaderDetails
     given: CallArguments
     integer_ranges: list[list[int] | None]
+    missing_key: MissingKey
 
 
 class ExceptionCause(TypedDict):

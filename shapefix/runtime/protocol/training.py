@@ -203,7 +203,7 @@ class MissingStepLine(TypedDict):
 
 
 class RecordedEvaluationLine(TypedDict):
-    """A call of a model in evaluation mode with a graph that no backward call used."""
+    """A call of a model in evaluation mode with a graph unused by backward calls."""
 
     kind: Literal["recorded_evaluation"]
     model: str

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 
-from shapefix.diagnostics import Diagnostic, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Fix, Span
+from shapefix.rulebook.pages import Raises, pages_by_code
 from shapefix.runtime.findings.collect import CRASH, ProbeFindings
 from shapefix.runtime.findings.error_catalog import is_error_of
 from shapefix.runtime.repair.patched_sources import OriginalSources, PatchedSources
@@ -14,12 +15,18 @@ from shapefix.runtime.repair.static_findings import StaticFindings
 from shapefix.sources.configuration import ConfigurationError
 from shapefix.sources.text import Unreadable
 
+_MOST_FILES = 40
 
-def with_static_fixes(found: ProbeFindings, script: str) -> ProbeFindings:
-    """Add the rules and fixes of `check` to the findings of a run of a script, or of a module of a folder."""
-    if not found.diagnostics:
+
+def with_static_fixes(found: ProbeFindings, script: str, executed: Iterable[str] = ()) -> ProbeFindings:
+    """Add the rules and fixes of `check` to the findings of a run of a script, or of a module of a folder.
+
+    executed are the files whose other static findings are added, too.
+    """
+    executed = list(executed)[:_MOST_FILES]
+    if not found.diagnostics and not executed:
         return found
-    paths = [script, *(place.path for each in found.diagnostics for place in _places(each))]
+    paths = [script, *executed, *(place.path for each in found.diagnostics for place in _places(each))]
     try:
         reader = StaticFindings(script)
         files = [path for path in dict.fromkeys(map(os.path.realpath, paths)) if path.endswith(".py")]
@@ -29,7 +36,23 @@ def with_static_fixes(found: ProbeFindings, script: str) -> ProbeFindings:
     reported = [each for each in read if reader.is_reported(each)]
     offered = [each for each in reported if each.fixes]
     named = (_explained(each, reported) for each in found.diagnostics)
-    return replace(found, diagnostics=tuple(replace(each, fixes=_fixes(each, offered)) for each in named))
+    fixed = tuple(replace(each, fixes=_fixes(each, offered)) for each in named)
+    own = set(map(os.path.realpath, executed))
+    rest = (each for each in reported if os.path.realpath(each.span.path) in own)
+    return replace(
+        found, diagnostics=fixed, static=tuple(each for each in rest if not _is_among(each, fixed))
+    )
+
+
+def _is_among(finding: Diagnostic, found: Iterable[Diagnostic]) -> bool:
+    """Check whether a run has found a static finding: the same rule at its row, or one with a fix of it."""
+    edits = {fix.edits for fix in finding.fixes if fix.edits}
+    rows = {_row(place) for place in _places(finding)}
+    return any(
+        (each.code == finding.code and rows & {_row(place) for place in _places(each)})
+        or edits & {fix.edits for fix in each.fixes}
+        for each in found
+    )
 
 
 def _explained(finding: Diagnostic, reported: Iterable[Diagnostic]) -> Diagnostic:
@@ -60,9 +83,13 @@ def _fixes(finding: Diagnostic, offered: Iterable[Diagnostic]) -> tuple[Fix, ...
     exact = [each for each in here if _overlap(each.span, finding.span)]
     rows = {_row(place) for place in _places(finding)}
     near = exact or here or [each for each in same if _row(each.span) in rows]
+    page = pages_by_code().get(finding.code)
+    if not near and len(same) == 1 and page is not None and page.raises is Raises.NEVER:
+        near = same  # the only one of this rule: the run found its effect elsewhere
     fixes = [fix for each in near for fix in each.fixes]
     known = {fix.edits for fix in fixes}
-    return (*fixes, *(fix for fix in finding.fixes if fix.edits not in known))
+    fixes += [fix for fix in finding.fixes if fix.edits not in known]
+    return tuple(sorted(fixes, key=lambda fix: fix.applicability is Applicability.DISPLAY))
 
 
 def _places(finding: Diagnostic) -> tuple[Span, ...]:

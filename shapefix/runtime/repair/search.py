@@ -225,10 +225,21 @@ class _Search:
         self, trial: RepairTrial, sources: PatchedSources | None = None
     ) -> list[RepairCandidate]:
         read = self._reader.findings(sources or trial.sources, trial.files)
-        return [
+        of_run = [
             RepairCandidate(((finding, usable(finding)[0]),))
-            for finding in read
-            if usable(finding) and finding.severity is not Severity.INFO and self._reader.is_reported(finding)
+            for finding in trial.found.diagnostics
+            if usable(finding) and trial.failure(finding) is None
+        ]
+        is_unchanged = sources is None or sources.key == trial.sources.key
+        return [
+            *(of_run if is_unchanged else ()),
+            *(
+                RepairCandidate(((finding, usable(finding)[0]),))
+                for finding in read
+                if usable(finding)
+                and finding.severity is not Severity.INFO
+                and self._reader.is_reported(finding)
+            ),
         ]
 
     def _no_regression(self, trial: RepairTrial) -> bool:

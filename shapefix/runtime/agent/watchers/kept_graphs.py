@@ -29,7 +29,7 @@ class KeptGraphs:
         self._done: set[str] = set()
 
     def backward(self, loss: Any) -> None:
-        """Note a loss whose graph backward frees."""
+        """Note a loss before its backward call."""
         if len(self._losses) < _LOSSES and isinstance(loss, torch.Tensor) and loss.grad_fn is not None:
             self._losses.add(loss.grad_fn._sequence_nr())
 
@@ -51,7 +51,7 @@ class KeptGraphs:
                     )
 
     def _graphs_in(self, value: Any) -> set[int]:
-        """The losses whose graph a value keeps."""
+        """The losses with a graph kept by a value."""
         if isinstance(value, torch.Tensor):
             if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.grad_fn is None:
                 return set()
@@ -79,7 +79,7 @@ def _values(frame: FrameType) -> Iterator[tuple[str, Any]]:
 
 
 def _stored_at(code: CodeType, name: str) -> UserPlace | None:
-    """The first statement of a function that adds to a variable: `name += …` or `name.append(…)`."""
+    """The first statement of a function to add to a variable: `name += …` or `name.append(…)`."""
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except (SyntaxError, ValueError, RecursionError):

@@ -38,7 +38,7 @@ class RecordedEvaluation:
         self._differentiates = False
 
     def install(self) -> None:
-        """Watch torch.autograd.grad, which needs the graph of an evaluation, from now on."""
+        """Watch torch.autograd.grad from now on, since it needs the graph of an evaluation."""
         original = torch.autograd.grad
 
         def grad(*args: Any, **kwargs: Any) -> Any:
@@ -78,7 +78,7 @@ class RecordedEvaluation:
         self._calls = [each for each in self._calls if not each.nodes & used]
 
     def report(self) -> None:
-        """Write a line for each call with a graph that no backward call used."""
+        """Write a line for each call with a graph unused by backward calls."""
         if self._differentiates or not self._session.backward_calls:
             return
         for each in self._calls:

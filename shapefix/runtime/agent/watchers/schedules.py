@@ -79,7 +79,7 @@ def _in_epochs(scheduler: Any, steps: int, caller: FrameType) -> tuple[str, floa
     if kind is lr_scheduler.StepLR and 0 < scheduler.gamma < 1:
         is_gone = scheduler.gamma ** (steps // scheduler.step_size) < _NOTHING
         return ("step_size", scheduler.step_size) if is_gone else None
-    if kind is lr_scheduler.CosineAnnealingLR and scheduler.T_max < steps:
+    if kind is lr_scheduler.CosineAnnealingLR and steps >= _FEW:
         is_count = any(number == scheduler.T_max for number in _numbers_of_epochs(caller))
         return ("T_max", scheduler.T_max) if is_count else None
     return None

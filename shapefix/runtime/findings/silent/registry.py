@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from shapefix.diagnostics import Condition, Diagnostic, Evidence, Severity, Span, with_failure
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, Fix, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
+from shapefix.runtime.findings.constructor_fixes import ReadText, read_text
 from shapefix.runtime.observations import Observations
 
 PROBE = "probe"
@@ -54,16 +55,20 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
 }
 """The rule of each kind of fault, if there is one, and its severity."""
 
+_CAUSES = {"mixed-samples": "softmax-over-batch"}
+"""The cause of a kind of fault, which alone is reported if a run has both."""
+
 
 @dataclass(frozen=True)
 class RuntimeFinding:
-    """A fault found by a run."""
+    """A fault found by a run. fixes are those for the texts of the files as they were run."""
 
     kind: str
     message: str
     span: Span
     evidence: tuple[Evidence, ...]
     condition: Condition | None = None
+    fixes: Callable[[ReadText], tuple[Fix, ...]] = lambda read: ()
 
 
 SilentFaultCheck = Callable[[Observations], Iterator[RuntimeFinding]]
@@ -76,14 +81,15 @@ def silent_fault(function: SilentFaultCheck) -> SilentFaultCheck:
     return function
 
 
-def silent_faults(observed: Observations) -> Iterator[Diagnostic]:
-    """The faults found in a run by all checks, without repetitions."""
+def silent_faults(observed: Observations, read: ReadText = read_text) -> Iterator[Diagnostic]:
+    """The faults found in a run by all checks, without repetitions and consequences of others."""
     seen: set[tuple[str, Span]] = set()
-    for check in _CHECKS:
-        for each in check(observed):
-            if (each.kind, each.span) not in seen:
-                seen.add((each.kind, each.span))
-                yield _diagnostic(each)
+    found = [each for check in _CHECKS for each in check(observed)]
+    kinds = {each.kind for each in found}
+    for each in found:
+        if _CAUSES.get(each.kind) not in kinds and (each.kind, each.span) not in seen:
+            seen.add((each.kind, each.span))
+            yield replace(_diagnostic(each), fixes=each.fixes(read))
 
 
 def _diagnostic(fault: RuntimeFinding) -> Diagnostic:

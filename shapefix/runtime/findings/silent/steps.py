@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from functools import partial
 
-from shapefix.diagnostics import Evidence
+from shapefix.diagnostics import Applicability, Edit, Evidence, Fix, Span
+from shapefix.runtime.findings.constructor_fixes import ReadText
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
 from shapefix.runtime.protocol import (
@@ -45,7 +48,57 @@ def _missing(observed: Observations) -> Iterator[RuntimeFinding]:
                 Evidence(at, "backward called here"),
                 *(Evidence(each, "optimizer created here; its `step()` was not called") for each in made),
             ),
+            fixes=partial(_step_after, at, made),
         )
+
+
+def _step_after(backward: Span, optimizers: list[Span], read: ReadText) -> tuple[Fix, ...]:
+    """The fix to step the one optimizer after backward, if its name is known there."""
+    text = read(backward.path)
+    if len(optimizers) != 1 or text is None or optimizers[0].path != backward.path:
+        return ()
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    name = next(
+        (
+            ast.unparse(node.targets[0])
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and node.value.lineno == optimizers[0].row
+        ),
+        None,
+    )
+    statement = next(
+        (
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr)
+            and (node.lineno, node.end_lineno) == (backward.row, backward.end_row)
+        ),
+        None,
+    )
+    if name is None or statement is None or not _is_known(tree, name, statement):
+        return ()
+    row = text.splitlines()[statement.lineno - 1]
+    before = row[: len(row) - len(row.lstrip())]
+    if before + row.lstrip() != row or len(before.encode()) != statement.col_offset:
+        return ()
+    end = Span(backward.path, backward.end_row, backward.end_column, backward.end_row, backward.end_column)
+    edit = Edit(end, f"\n{before}{name}.step()")
+    return (Fix(Applicability.UNSAFE, f"step the optimizer: `{name}.step()`", (edit,)),)
+
+
+def _is_known(tree: ast.Module, name: str, statement: ast.Expr) -> bool:
+    """Whether a name is a variable of the module, or of the functions around a statement."""
+    bound = {ast.unparse(each) for node in tree.body for each in getattr(node, "targets", ())}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement in ast.walk(node):
+            own = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+            bound |= own | {ast.unparse(t) for inner in ast.walk(node) for t in getattr(inner, "targets", ())}
+            if name.startswith("self.") and "self" in own:
+                return True
+    return name in bound
 
 
 @silent_fault
