@@ -66,7 +66,10 @@ def make_server() -> ShapefixServer:
         await read_settings(ls, None)
 
     async def read_settings(ls: ShapefixServer, sent: object) -> None:
-        """Take over the settings of the client; sent are those that it sends by itself."""
+        """Take over the settings of the client.
+
+        sent are those of its notification; a client with workspace/configuration sends none.
+        """
         workspace = ls.client_capabilities.workspace
         if workspace is not None and workspace.configuration:
             wanted = types.ConfigurationParams([types.ConfigurationItem(section=_SECTION)])

@@ -296,7 +296,7 @@ class ShapefixServer(LanguageServer):
 
     @property
     def _is_pulled(self) -> bool:
-        """Whether the client requests diagnostics, and can be asked to do it again.
+        """Whether the client requests diagnostics, also after a refresh.
 
         A change in one file changes the findings in another one: without that, all findings are sent.
         """
@@ -310,7 +310,7 @@ class ShapefixServer(LanguageServer):
         )
 
     async def report(self, params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
-        """Return the diagnostics of an open text; none for the cells of notebooks, which get them sent."""
+        """Return the diagnostics of an open text; cells of notebooks get theirs without a request."""
         known = self.part(params.text_document.uri)
         if known is None or not self._is_pulled or cell_of(known[0]) is not None:
             return types.RelatedFullDocumentDiagnosticReport([])
@@ -326,7 +326,7 @@ class ShapefixServer(LanguageServer):
         return types.RelatedFullDocumentDiagnosticReport(list(report.shown), result_id=report.number)
 
     def _send_report(self, at: str, part: OpenPart, shown: list[types.Diagnostic]) -> None:
-        """Send the diagnostics of an open text, or keep them for a client that requests them."""
+        """Send the diagnostics of an open text, or keep them for a request."""
         before = self._reports.get(at)
         if before is None or before.shown != tuple(shown):
             self._reports[at] = _Report(str(self.next_number()), tuple(shown))

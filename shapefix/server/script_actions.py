@@ -29,7 +29,7 @@ def explain_action(shown: types.Diagnostic) -> types.CodeAction | None:
 
 
 def probe_action(file: OpenFile) -> types.CodeAction | None:
-    """Return the action to probe a saved script that trains or evaluates; None for another file."""
+    """Return the action to probe a saved training or evaluation script; None for another file."""
     if not (mentions_library(file.data) and mentions_training(file.data) and os.path.isfile(file.path)):  # noqa: PTH113
         return None
     title = "Probe this script: run one training step"
@@ -46,7 +46,7 @@ def guard_action(file: OpenFile, rows: range) -> types.CodeAction | None:
 
 
 def _defined_in(data: bytes, rows: range) -> str | None:
-    """Return the name of the first class, method or function whose head is in some rows."""
+    """Return the name of the first class, method or function with its head in some rows."""
     try:
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
