@@ -1,4 +1,4 @@
-"""Values in words, where they are held, and the calls of modules: what editors and listings show.
+"""Values in words for editors and listings, with their places, and the calls of modules.
 
 The module imports nothing of the analysis: the language server starts without it.
 """

@@ -85,6 +85,11 @@ def guarded(path: str, name: str, remove: bool, style: str | None = None) -> Gua
         check_parse_limits(source)
     except Unreadable as error:
         raise GuardFailed(Failure(path, error.message, error.row, error.column)) from None
+    return guarded_text(source, name, remove, style)
+
+
+def guarded_text(source: SourceText, name: str, remove: bool, style: str | None = None) -> GuardedFile:
+    """Return a text with guards as guarded() does for a file. Raises GuardFailed and UnknownTarget."""
     try:
         with deep_recursion(), Watchdog().stopping_after(FILE_SECONDS):
             return _guarded(source, name, remove, style)

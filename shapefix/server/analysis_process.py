@@ -18,7 +18,15 @@ from queue import SimpleQueue
 
 from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.settings import CheckOptions
-from shapefix.server.messages import AnalysisLost, Answer, Order, RepairOrder, TextUpdate, ValuesFound
+from shapefix.server.messages import (
+    AnalysisLost,
+    Answer,
+    GuardOrder,
+    Order,
+    RepairOrder,
+    TextUpdate,
+    ValuesFound,
+)
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,8 @@ def _work(pipe: Connection, options: CheckOptions) -> None:
                 waiting = None
                 if isinstance(order, RepairOrder):
                     pipe.send(analyzer.repair(order))
+                elif isinstance(order, GuardOrder):
+                    pipe.send(analyzer.guard(order))
                 else:
                     while waiting is None and pipe.poll():
                         later = pipe.recv()

@@ -12,6 +12,7 @@ from shapefix.server.code_actions import KINDS
 from shapefix.server.language_server import ShapefixServer, server_options
 from shapefix.server.messages import TextUpdate
 from shapefix.server.open_files import OpenPart, changed_cells, opened_cells, python_file
+from shapefix.server.script_actions import EXPLAIN, GUARD_KIND, PROBE, PROBE_KIND
 
 _WATCHED = ("**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/shapefix.toml", "**/.gitignore")
 _SECTION = "shapefix"
@@ -65,7 +66,10 @@ def make_server() -> ShapefixServer:
         await read_settings(ls, None)
 
     async def read_settings(ls: ShapefixServer, sent: object) -> None:
-        """Take over the settings of the client; sent are those that it sends by itself."""
+        """Take over the settings of the client.
+
+        sent are those of its notification; a client with workspace/configuration sends none.
+        """
         workspace = ls.client_capabilities.workspace
         if workspace is not None and workspace.configuration:
             wanted = types.ConfigurationParams([types.ConfigurationItem(section=_SECTION)])
@@ -164,10 +168,18 @@ def make_server() -> ShapefixServer:
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,
-        types.CodeActionOptions(code_action_kinds=KINDS, resolve_provider=True),
+        types.CodeActionOptions(code_action_kinds=(*KINDS, PROBE_KIND, GUARD_KIND), resolve_provider=True),
     )
     async def code_action(ls: ShapefixServer, params: types.CodeActionParams) -> list[types.CodeAction]:
         return await ls.code_actions(params)
+
+    @server.command(EXPLAIN)
+    def explain(ls: ShapefixServer, rule: str) -> None:
+        ls.documents.explain(rule)
+
+    @server.command(PROBE)
+    async def probe(ls: ShapefixServer, path: str) -> int | None:
+        return await ls.documents.probe(path)
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def resolve_action(ls: ShapefixServer, action: types.CodeAction) -> types.CodeAction:

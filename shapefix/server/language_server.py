@@ -42,6 +42,7 @@ from shapefix.server.messages import (
     AnalysisLost,
     Answer,
     CheckedTexts,
+    GuardOrder,
     RepairedFile,
     RepairOrder,
     TextUpdate,
@@ -54,6 +55,14 @@ from shapefix.server.open_files import (
     notebook_file,
 )
 from shapefix.server.open_texts import Encoding, MovedRows, PositionedText, moved_rows
+from shapefix.server.script_actions import (
+    GUARD_KIND,
+    PROBE_KIND,
+    explain_action,
+    guard_action,
+    probe_action,
+)
+from shapefix.server.shown_documents import ShownDocuments
 from shapefix.server.work_progress import WorkProgress
 from shapefix.sources.text import Unreadable, read_source
 
@@ -132,6 +141,7 @@ class ShapefixServer(LanguageServer):
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
         self._repairs: dict[int, asyncio.Future[RepairedFile]] = {}
+        self.documents = ShownDocuments(self)
         self.watches_files = False
 
     # The process
@@ -156,6 +166,7 @@ class ShapefixServer(LanguageServer):
         if self._process is not None:
             self._process.close()
             self._process = None
+        self.documents.end()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log an error; a message box would interrupt the user."""
@@ -285,7 +296,7 @@ class ShapefixServer(LanguageServer):
 
     @property
     def _is_pulled(self) -> bool:
-        """Whether the client requests diagnostics, and can be asked to do it again.
+        """Whether the client requests diagnostics, also after a refresh.
 
         A change in one file changes the findings in another one: without that, all findings are sent.
         """
@@ -299,7 +310,7 @@ class ShapefixServer(LanguageServer):
         )
 
     async def report(self, params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
-        """Return the diagnostics of an open text; none for the cells of notebooks, which get them sent."""
+        """Return the diagnostics of an open text; cells of notebooks get theirs without a request."""
         known = self.part(params.text_document.uri)
         if known is None or not self._is_pulled or cell_of(known[0]) is not None:
             return types.RelatedFullDocumentDiagnosticReport([])
@@ -315,7 +326,7 @@ class ShapefixServer(LanguageServer):
         return types.RelatedFullDocumentDiagnosticReport(list(report.shown), result_id=report.number)
 
     def _send_report(self, at: str, part: OpenPart, shown: list[types.Diagnostic]) -> None:
-        """Send the diagnostics of an open text, or keep them for a client that requests them."""
+        """Send the diagnostics of an open text, or keep them for a request."""
         before = self._reports.get(at)
         if before is None or before.shown != tuple(shown):
             self._reports[at] = _Report(str(self.next_number()), tuple(shown))
@@ -348,8 +359,11 @@ class ShapefixServer(LanguageServer):
         self.flush()
         return await answers.wait(file)
 
-    async def repaired(self, path: str) -> RepairedFile | None:
-        """Return the texts of a file with all of its safe repairs; None if there is no answer."""
+    async def _rewritten(self, path: str, guard: str | None) -> RepairedFile | None:
+        """Return the texts of a file with all of its safe repairs, or with a guarded function.
+
+        None if there is no answer, or the file has changed.
+        """
         file = self._files.get(path)
         if file is None or self._process is None or self._loop is None:
             return None
@@ -357,7 +371,8 @@ class ShapefixServer(LanguageServer):
         number = self.next_number()
         future: asyncio.Future[RepairedFile] = self._loop.create_future()
         self._repairs[number] = future
-        self._process.send(RepairOrder(number, path))
+        order = RepairOrder(number, path) if guard is None else GuardOrder(number, path, guard)
+        self._process.send(order)
         try:
             answer = await within_patience(future)
         finally:
@@ -395,19 +410,31 @@ class ShapefixServer(LanguageServer):
                 shown = lsp_diagnostic(finding, part.text, lambda span: None)
                 if at_range(shown, params.range):
                     found += quick_fixes(finding, shown, path, file, self._versioned_edits)
+                    explained = explain_action(shown) if self.documents.is_supported else None
+                    found += () if explained is None else (explained,)
         if is_wanted(FIX_ALL, only) and has_safe_fix(
             each for at in file.parts for each in self.findings_in(at)
         ):
-            action = types.CodeAction("Repair all findings with a safe fix", FIX_ALL, data=file.path)
+            data = {"path": file.path}
+            action = types.CodeAction("Repair all findings with a safe fix", FIX_ALL, data=data)
             found.append(action if self._resolves_edits else await self.with_edit(action))
+        if is_wanted(PROBE_KIND, only) and self.documents.is_supported:
+            probed = probe_action(file)
+            found += () if probed is None else (probed,)
+        # Its edit takes long: it waits until the action is chosen.
+        if is_wanted(GUARD_KIND, only) and self._resolves_edits and path == file.path:
+            guarded = guard_action(file, range(params.range.start.line + 1, params.range.end.line + 2))
+            found += () if guarded is None else (guarded,)
         return found
 
     async def with_edit(self, action: types.CodeAction) -> types.CodeAction:
-        """Return an action to repair a file with its edit."""
-        if action.edit is not None or not isinstance(action.data, str):
+        """Return an action to repair or guard a file with its edit."""
+        data = action.data if isinstance(action.data, dict) else {}
+        path, guard = data.get("path"), data.get("guard")
+        if action.edit is not None or not isinstance(path, str):
             return action
-        file = self._files.get(action.data)
-        repaired = await self.repaired(action.data)
+        file = self._files.get(path)
+        repaired = await self._rewritten(path, guard if isinstance(guard, str) else None)
         if file is None or repaired is None or repaired.problem:
             reason = types.CodeActionDisabled(repaired.problem if repaired else "the text has changed")
             return types.CodeAction(action.title, action.kind, disabled=reason)

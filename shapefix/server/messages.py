@@ -69,8 +69,17 @@ class RepairOrder:
 
 
 @dataclass(frozen=True)
+class GuardOrder:
+    """A request for the text of an open file with asserts in the function or class called name."""
+
+    number: int
+    path: str
+    name: str
+
+
+@dataclass(frozen=True)
 class RepairedFile:
-    """The repaired texts of a file: its own, or those of the repaired cells of a notebook by their paths.
+    """The repaired or guarded texts of a file: its own, or those of its changed cells, by their paths.
 
     problem is the reason for a repair without a text.
     """
@@ -87,5 +96,5 @@ class AnalysisLost:
     paths: tuple[str, ...]
 
 
-Order = TextUpdate | RepairOrder
+Order = TextUpdate | RepairOrder | GuardOrder
 Answer = CheckedTexts | ValuesFound | RepairedFile | AnalysisLost

@@ -1,4 +1,4 @@
-"""The progress of a long check, in editors that show it."""
+"""The progress of a long check, for the status line of an editor."""
 
 from __future__ import annotations
 

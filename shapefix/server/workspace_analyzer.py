@@ -12,11 +12,21 @@ from shapefix.engine.live_session import LiveSession
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.settings import CheckOptions
 from shapefix.engine.source_overlay import real_path
-from shapefix.server.messages import CheckedTexts, RepairedFile, RepairOrder, TextUpdate, ValuesFound
+from shapefix.guards.run import GuardFailed, guarded_text
+from shapefix.server.messages import (
+    CheckedTexts,
+    GuardOrder,
+    RepairedFile,
+    RepairOrder,
+    TextUpdate,
+    ValuesFound,
+)
 from shapefix.sizes.program_values import program_values
+from shapefix.sizes.targets import UnknownTarget
 from shapefix.sources.configuration import ConfigurationError
 from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.relevance import mentions_library
+from shapefix.sources.text import Unreadable
 
 MOST_PROGRAMS = 2
 """The number of importers that are run for the sizes in a file."""
@@ -170,6 +180,23 @@ class WorkspaceAnalyzer:
         if isinstance(outcome, Failure):
             return RepairedFile(order.number, {}, outcome.message)
         return RepairedFile(order.number, {path: new for path, _, new in outcome.changes})
+
+    def guard(self, order: GuardOrder) -> RepairedFile:
+        """Return the text of an open file with guards in one of its functions."""
+        project = self._of_text.get(order.path)
+        source = None if project is None else project.session.text(real_path(order.path))
+        if source is None:
+            return RepairedFile(order.number, {}, "the text has changed")
+        try:
+            check_parse_limits(source)
+            made = guarded_text(source, order.name, remove=False)
+        except GuardFailed as error:
+            return RepairedFile(order.number, {}, error.failure.message)
+        except (UnknownTarget, Unreadable) as error:
+            return RepairedFile(order.number, {}, str(error))
+        texts = {order.path: made.repair.new.text} if made.repair.changes else {}
+        problem = "" if texts else "no other sizes are certainly needed"
+        return RepairedFile(order.number, texts, problem)
 
     def _project(self, path: str) -> _OpenProject:
         if path not in self._of_text:

@@ -18,7 +18,7 @@ from shapefix.rulebook.pages import pages
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-WEBSITE = ROOT / "website"
+WEBSITE = ROOT / "shapefix/website"
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_pages_are_adapted_to_the_site(site: ModuleType, row: str, expected: str
 
 @pytest.mark.skipif(util.find_spec("material") is None, reason="mkdocs-material is not installed")
 def test_the_site_is_built_without_a_dead_link(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", "website/mkdocs.yml"]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", "shapefix/website/mkdocs.yml"]
     ran = subprocess.run(
         [*command, "--site-dir", str(tmp_path)],
         cwd=ROOT,

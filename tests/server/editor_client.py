@@ -75,9 +75,17 @@ class EditorClient:
 
     def request(self, method: str, params: object) -> Any:
         """Send a request and return its result. Raises RuntimeError with the error of the server."""
+        return self.result(self.send_request(method, params))
+
+    def send_request(self, method: str, params: object) -> int:
+        """Send a request and return its number."""
         self._number += 1
         number = self._number
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        return number
+
+    def result(self, number: int) -> Any:
+        """Wait for the result of a request."""
         while True:
             message = self.next_message()
             if message.get("id") == number and "method" not in message:

@@ -18,7 +18,7 @@ from shapefix.report.view import View
 from shapefix.rulebook.error_pages import ErrorPage, error_pages
 from shapefix.rulebook.pages import Page, pages, pages_by_code
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = {
     "0": "Comments",
     "1": "Layout",
