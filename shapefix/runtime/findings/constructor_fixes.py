@@ -42,7 +42,8 @@ def constructor_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ..
     """
     module = failure.details.get("module")
     constructed_at = span(module["constructed_at"]) if module else None
-    if module is None or constructed_at is None:
+    # With another size, the layer would not fit the first batch.
+    if module is None or constructed_at is None or failure.extra_batch is not None:
         return ()
     argument = next((each for start, each in _ARGUMENTS.items() if module["type"].startswith(start)), None)
     current = None if argument is None else _current_value(module, argument.name)

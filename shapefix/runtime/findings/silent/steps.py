@@ -17,6 +17,9 @@ from shapefix.runtime.protocol import (
     RecordedEvaluationLine,
 )
 
+_WHOLE = ("finished", "stopped")
+"""The ends of scripts without an exception before the step."""
+
 
 @silent_fault
 def _carried(observed: Observations) -> Iterator[RuntimeFinding]:
@@ -35,6 +38,8 @@ def _carried(observed: Observations) -> Iterator[RuntimeFinding]:
 
 @silent_fault
 def _missing(observed: Observations) -> Iterator[RuntimeFinding]:
+    if observed.end is None or observed.end["how"] not in _WHOLE:
+        return
     for line in observed.of(MissingStepLine):
         at = span(line["called_at"])
         if at is None:
