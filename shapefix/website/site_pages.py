@@ -163,7 +163,7 @@ def _index_of_errors(errors: Sequence[ErrorPage]) -> str:
 
 
 def _explains(rule: Page, page: ErrorPage) -> bool:
-    """Check whether a rule is about code that raises a message of an error page."""
+    """Check whether a rule is about code with the exception of an error page."""
     return any(
         part in _FIELD.sub("", template) or template_pattern(template).search(part)
         for part in rule.errors
