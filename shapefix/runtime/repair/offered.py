@@ -87,9 +87,12 @@ def _fixes(finding: Diagnostic, offered: Iterable[Diagnostic]) -> tuple[Fix, ...
     if not near and len(same) == 1 and page is not None and page.raises is Raises.NEVER:
         near = same  # the only one of this rule: the run found its effect elsewhere
     fixes = [fix for each in near for fix in each.fixes]
-    known = {fix.edits for fix in fixes}
-    fixes += [fix for fix in finding.fixes if fix.edits not in known]
-    return tuple(sorted(fixes, key=lambda fix: fix.applicability is Applicability.DISPLAY))
+    # A fix by hand comes last, also where the run knows the same edit to be right.
+    ordered = sorted((*fixes, *finding.fixes), key=lambda fix: fix.applicability is Applicability.DISPLAY)
+    by_edits: dict[object, Fix] = {}
+    for fix in ordered:
+        by_edits.setdefault(fix.edits or fix.message, fix)
+    return tuple(by_edits.values())
 
 
 def _places(finding: Diagnostic) -> tuple[Span, ...]:
