@@ -149,10 +149,23 @@ def _syntax_error(cell: Cell) -> BrokenCell | None:
             warnings.simplefilter("ignore")
             compile(cell.text, "<cell>", "exec", flags, dont_inherit=True)
     except SyntaxError as error:
+        if "f-string" in error.msg and _is_newer_python(cell.text):
+            return None
         return BrokenCell(cell.number, error.msg, error.lineno or 1, error.offset or 1)
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         return BrokenCell(cell.number, str(error) or type(error).__name__, 1, 1)
     return None
+
+
+def _is_newer_python(text: str) -> bool:
+    """Whether the f-strings of a cell are those of Python 3.12, in an older one: `f"{row["x"]}"`."""
+    import libcst
+
+    try:
+        libcst.parse_module(text)
+    except (libcst.ParserSyntaxError, RecursionError):
+        return False
+    return True
 
 
 def _edited(raw: str, before: str, after: str) -> list[str]:

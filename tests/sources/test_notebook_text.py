@@ -99,6 +99,12 @@ def test_a_cell_with_a_syntax_error_leaves_the_others() -> None:
     assert (broken.number, broken.row, notebook.place(notebook.row(broken))) == (4, 1, (4, 1))
 
 
+def test_a_cell_may_have_the_fstrings_of_a_newer_python() -> None:
+    cells = ['row = {"x": 1}\nprint(f"{row["x"]}")', 'print(f"{row[}")']
+    notebook = read_notebook("train.ipynb", written(cells, as_list=True))
+    assert [each.number for each in notebook.broken] == [notebook.cells[1].number]
+
+
 def test_an_indented_cell_is_python_as_in_ipython() -> None:
     indented = "  %time x = 1\n  if x:\n    y = 2"
     data = written([indented, "z = 3", "  a = 1\n b = 2"], as_list=True)
