@@ -49,8 +49,12 @@ def written(family: str, seed: int) -> Written:
     return seed, program, varied(random.Random(seed), program.text)
 
 
+OF_COMMENTS = {"SF001", "SF002"}
+"""Rules with repairs of comments only, which no program runs."""
+
+
 def test_every_rule_with_a_safe_repair_has_a_family() -> None:
-    assert FAMILY.keys() | ALWAYS_RAISED.keys() == rules_with_repairs(unsafe=False)
+    assert FAMILY.keys() | ALWAYS_RAISED.keys() | OF_COMMENTS == rules_with_repairs(unsafe=False)
 
 
 @pytest.mark.parametrize("code", FAMILY)

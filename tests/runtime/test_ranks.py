@@ -163,11 +163,11 @@ def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
         layer = torch.nn.Linear(4, 2)
         optimizer = torch.optim.SGD(layer.parameters(), 0.1)
         while True:
+            optimizer.zero_grad()
             layer(torch.ones(2, 4)).sum().backward()
             for each in layer.parameters():
                 dist.all_reduce(each.grad)
             optimizer.step()
-            optimizer.zero_grad()
             told = f"rank {rank} {dist.get_world_size()} {layer.weight.grad[0, 0].item()}\\n"
             os.write(1, told.encode())  # whole, whatever the other rank writes
 
