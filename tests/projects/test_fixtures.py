@@ -309,6 +309,8 @@ def test_fix_without_apply_writes_nothing(project: Project, tmp_path: Path) -> N
     assert sources(copy) == sources(project.before)
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_findings_do_not_depend_on_the_neighbours() -> None:
     """All projects at once, with their many model.py and train.py side by side, give the same findings."""
     together = reported(FIXTURES)

@@ -100,6 +100,8 @@ def test_the_size_that_counts_is_the_one_before_its_name_was_bound_again(tmp_pat
     assert verdicts(tmp_path) == [("SF101", "open", "in this run the condition did not hold: T = 1")]
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_file_that_was_edited_since_is_open_and_from_the_cache_too(tmp_path: Path) -> None:
     probed(tmp_path, "24")
     assert [verdict for _, verdict, _ in verdicts(tmp_path)] == ["confirmed"]

@@ -57,6 +57,8 @@ def shapefix(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_shapefix("probe", *arguments, folder=folder, COLUMNS="100")
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_forecast(tmp_path: Path) -> None:
     """The peak, the batch that fits, accumulation, the edit and what saves, for a step that is too large."""
     (tmp_path / "train.py").write_text(TRAINS)

@@ -63,6 +63,8 @@ def right(ran: Probed) -> str:
     return compared(ran)
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_ranks_that_meet_are_shown_with_what_differs(tmp_path: Path) -> None:
     ran = ranked(tmp_path, TRAINING)
     text = right(ran)
@@ -143,6 +145,8 @@ def test_a_rank_that_is_elsewhere_at_the_time_limit(tmp_path: Path) -> None:
     assert not any(map(runs, processes))
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_what_differs_in_the_model_is_told_as_torch_words_it(tmp_path: Path) -> None:
     script = TRAINING.replace("torch.nn.Linear(8, 3))", "torch.nn.Linear(8, 3, bias=rank == 0))  # made")
     ran = ranked(tmp_path, script)
@@ -180,6 +184,8 @@ def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
     assert "rank 1 2 4.0" in ran.run.process.output
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_transformers_trainer_and_accelerate_run_as_ranks(tmp_path: Path) -> None:
     script = """
     import os
