@@ -53,14 +53,15 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Code:
-    """A parsed file: its tree, None if it does not parse, and the names in its parts.
-
-    looks_up is whether it looks up definitions by names computed at run time.
-    """
+    """A parsed file: its tree, None if it does not parse, and the names in its parts."""
 
     tree: ast.Module | None
     regions: tuple[_Region, ...]
-    looks_up: bool
+
+    @cached_property
+    def looks_up(self) -> bool:
+        """Whether it looks up definitions by names computed at run time."""
+        return self.tree is not None and _computes_names(self.tree)
 
 
 class UnusedCode:
@@ -74,7 +75,7 @@ class UnusedCode:
         self._data = data
         self._codes: dict[str, _Code] = {}
         self._known: dict[tuple[str, ...], str] = {}
-        self._mentions: dict[str, list[_Region]] = {}
+        self._mentions: dict[str, tuple[str, ...]] = {}
         self._near: dict[str, frozenset[str]] = {}
         self._in_programs: dict[str, bool] = {}
         self._scripts: dict[str, list[ast.stmt]] = {}
@@ -222,29 +223,27 @@ class UnusedCode:
                 yield from _methods(each)
 
     def _classes(self, name: str) -> Iterator[ast.ClassDef]:
-        word = name.encode()
+        word = _whole_word(name)
         for path in self._files:
-            if word in (self._data(path) or b""):
+            if word.search(self._data(path) or b""):
                 tree = self._code(path).tree
                 for node in tree.body if tree is not None else ():
                     if isinstance(node, ast.ClassDef) and node.name == name:
                         yield node
 
-    def _mentioning(self, name: str) -> list[_Region]:
+    def _mentioning(self, name: str) -> Iterator[_Region]:
+        """Yield the code that mentions a name; a file is parsed only when its turn comes."""
         if name not in self._mentions:
-            word = name.encode()
-            self._mentions[name] = [
-                region
-                for path in self._files
-                if word in (self._data(path) or b"")
-                for region in self._code(path).regions
-                if name in region.names
-            ]
-        return self._mentions[name]
+            word = _whole_word(name)
+            self._mentions[name] = tuple(path for path in self._files if word.search(self._data(path) or b""))
+        for path in self._mentions[name]:
+            for region in self._code(path).regions:
+                if name in region.names:
+                    yield region
 
     def _is_in_text(self, name: str) -> bool:
         """Whether a configuration, a shell script or a text of the project mentions a name."""
-        word = re.compile(rb"(?<!\w)%s(?!\w)" % re.escape(name.encode()))
+        word = _whole_word(name)
         found = (self._data(path) or b"" for path in self._texts)
         return any(word.search(data) for data in found if len(data) <= _MOST_TEXT)
 
@@ -291,6 +290,10 @@ class UnusedCode:
         return b"[metadata]" in cfg or any(
             table in pyproject for table in (b"[project]", b"[build-system]", b"[tool.poetry]")
         )
+
+
+def _whole_word(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<!\w)%s(?!\w)" % re.escape(name.encode()))
 
 
 def _definitions(tree: ast.Module, row: int) -> Iterator[Definition]:
@@ -341,8 +344,8 @@ def _read(data: bytes) -> _Code:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
-        return _Code(None, (_Region("", "", frozenset(_WORD.findall(text))),), looks_up=False)
-    return _Code(tree, tuple(_regions(tree)), _computes_names(tree))
+        return _Code(None, (_Region("", "", frozenset(_WORD.findall(text))),))
+    return _Code(tree, tuple(_regions(tree)))
 
 
 def _regions(tree: ast.Module) -> Iterator[_Region]:
