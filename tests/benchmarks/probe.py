@@ -52,7 +52,7 @@ def measured(probed: bool) -> tuple[float, float]:
         script.write_text(SCRIPT)
         command = [sys.executable, str(script)]
         if probed:
-            agent = ROOT / "shapefix" / "probe" / "agent" / "__main__.py"
+            agent = ROOT / "shapefix" / "runtime" / "agent" / "__main__.py"
             options = ["--observations", f"{folder}/seen.jsonl", "--saves", folder]
             limits = ["--steps", str(STEPS + 1), "--timeout", "600"]
             command = [sys.executable, str(agent), *options, *limits, str(script)]
