@@ -107,17 +107,17 @@ def make_server() -> ShapefixServer:
         if path is None or not (document.language_id == "python" or path.endswith(".py")):
             return
         part = OpenPart(document.uri, document.version, ls.encoded(document.text))
-        ls.set_file(python_file(path, ls.next_number(), part), at_once=True)
+        ls.set_file(python_file(path, ls.opened.next_number(), part), at_once=True)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(ls: ShapefixServer, params: types.DidChangeTextDocumentParams) -> None:
-        known = ls.part(params.text_document.uri)
-        if known is None or known[0] != ls.part_file(params.text_document.uri):
+        known = ls.opened.part(params.text_document.uri)
+        if known is None or known[0] != ls.opened.path(params.text_document.uri):
             return
         path, part = known
         text = part.text.changed(params.content_changes)
         changed = OpenPart(part.uri, params.text_document.version, text)
-        ls.set_file(python_file(path, ls.next_number(), changed), at_once=False)
+        ls.set_file(python_file(path, ls.opened.next_number(), changed), at_once=False)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def did_save(ls: ShapefixServer, params: types.DidSaveTextDocumentParams) -> None:
@@ -126,7 +126,7 @@ def make_server() -> ShapefixServer:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(ls: ShapefixServer, params: types.DidCloseTextDocumentParams) -> None:
-        known = ls.part(params.text_document.uri)
+        known = ls.opened.part(params.text_document.uri)
         if known is not None:
             ls.close_file(known[0])
 
@@ -140,7 +140,7 @@ def make_server() -> ShapefixServer:
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def did_change_notebook(ls: ShapefixServer, params: types.DidChangeNotebookDocumentParams) -> None:
         path = notebook_path(params.notebook_document.uri)
-        cells = None if path is None else ls.cells(path)
+        cells = None if path is None else ls.opened.cells(path)
         if path is not None and cells is not None and params.change.cells is not None:
             changed = changed_cells(cells, params.change.cells, ls.encoding)
             ls.set_notebook(path, changed, at_once=params.change.cells.structure is not None)
@@ -203,7 +203,7 @@ def make_server() -> ShapefixServer:
         with_new_files = False
         for event in params.changes:
             path = file_path(event.uri, None)
-            if path is None or (ls.file(path) is not None and event.type != types.FileChangeType.Deleted):
+            if path is None or (path in ls.opened.files and event.type != types.FileChangeType.Deleted):
                 continue
             is_settings = path.endswith(_SETTINGS)
             with_new_files |= is_settings or event.type != types.FileChangeType.Changed
