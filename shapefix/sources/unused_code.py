@@ -26,6 +26,8 @@ _TEXTS = (
     *(".sh", ".bat", ".md", ".txt", ".rst", "Makefile"),
 )
 _WORD = re.compile(r"[^\W\d]\w*")
+_PATH = re.compile(r"\w+(?:[.:/-]\w+)*")
+"""A string that may be looked up: `Net`, `models.net.Net`, `models.net:Net`; a sentence is not."""
 _PROGRAMS = frozenset({"backward", "fit", "Trainer", "load_state_dict"})
 """Names in code that trains a model, or loads a trained one."""
 _COMMAND_LINES = frozenset({"fire", "typer", "click", "jsonargparse", "invoke", "absl"})
@@ -40,6 +42,7 @@ _NOT_PACKAGED = frozenset(
 )
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ class _Code:
 
 
 class UnusedCode:
-    """Use of the definitions of one project, by name; every mention of a name counts as a use.
+    """Use of the definitions of one project, by name.
+
+    A mention of a name is a use, except as a local variable, a key, a word of a sentence, or an import.
 
     data returns the content of a file, None if it cannot be read.
     """
@@ -172,7 +177,7 @@ class UnusedCode:
 
     def _code(self, path: str) -> _Code:
         if path not in self._codes:
-            self._codes[path] = _read(self._data(path) or b"")
+            self._codes[path] = _read(path, self._data(path) or b"")
         return self._codes[path]
 
     def _is_used(self, path: str, definition: Definition) -> bool:
@@ -338,34 +343,75 @@ def _last(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _read(data: bytes) -> _Code:
+def _read(path: str, data: bytes) -> _Code:
     """Parse a file; unparsable code mentions all of its words."""
     text = data.decode("utf-8", "replace")
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return _Code(None, (_Region("", "", frozenset(_WORD.findall(text))),))
-    return _Code(tree, tuple(_regions(tree)))
+    return _Code(tree, tuple(_regions(tree, PurePath(path).name == "__init__.py")))
 
 
-def _regions(tree: ast.Module) -> Iterator[_Region]:
+def _regions(tree: ast.Module, is_package: bool) -> Iterator[_Region]:
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             methods = set(_methods(statement))
             for method in methods:
-                yield _Region(statement.name, method.name, frozenset(_names(method)))
+                yield _Region(statement.name, method.name, _names_in(method))
             rest = (each for each in ast.iter_child_nodes(statement) if each not in methods)
             names = (name for each in rest for name in _names(each))
             yield _Region(statement.name, "", frozenset(names))
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield _Region(statement.name, "", frozenset(_names(statement)))
-        else:
+            yield _Region(statement.name, "", _names_in(statement))
+        elif not isinstance(statement, ast.ImportFrom) or is_package or _renames(statement):
+            # The code with the imported name mentions it, too; a package imports it for others.
             yield _Region("", "", frozenset(_names(statement)))
 
 
+def _renames(statement: ast.ImportFrom) -> bool:
+    return any(each.asname is not None or each.name == "*" for each in statement.names)
+
+
+def _names_in(function: Definition) -> frozenset[str]:
+    """Return the names mentioned by a function, without its own variables."""
+    return frozenset(_names(function)) - frozenset(_variables(function))
+
+
+def _variables(function: Definition) -> Iterator[str]:
+    """Yield the variables of a function with no other meaning in it: not attributes, imports or globals."""
+    unused = {id(each) for each in _unused_strings(function)}
+    elsewhere: set[str] = set()
+    bound: set[str] = set()
+    pending: list[ast.AST] = [function]
+    while pending:
+        node = pending.pop()
+        is_inner = isinstance(node, (*_SCOPES, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
+        if isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            elsewhere.add(node.attr)
+        elif isinstance(node, ast.alias):
+            elsewhere.update(node.name.split("."))
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            elsewhere.update(node.names)
+        elif isinstance(node, ast.Constant) and id(node) not in unused:
+            elsewhere.update(_words(node))
+        if is_inner and node is not function:
+            # What an inner scope binds is not a variable of this one; all that it mentions is kept.
+            elsewhere.update(_names(node))
+            continue
+        pending += ast.iter_child_nodes(node)
+    for decorator in () if isinstance(function, ast.ClassDef) else function.decorator_list:
+        elsewhere.update(_names(decorator))
+    yield from bound - elsewhere
+
+
 def _names(root: ast.AST) -> Iterator[str]:
-    """Yield the names mentioned by code: variables, attributes, imports, and words in its strings."""
-    texts = {id(each) for each in _docstrings(root)}
+    """Yield the names mentioned by code: variables, attributes, imports, and paths in its strings."""
+    unused = {id(each) for each in _unused_strings(root)}
     for node in ast.walk(root):
         if isinstance(node, ast.Name):
             yield node.id
@@ -373,15 +419,26 @@ def _names(root: ast.AST) -> Iterator[str]:
             yield node.attr
         elif isinstance(node, ast.alias):
             yield from node.name.split(".")
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
-            yield from _WORD.findall(node.value)
+        elif isinstance(node, ast.Constant) and id(node) not in unused:
+            yield from _words(node)
 
 
-def _docstrings(root: ast.AST) -> Iterator[ast.AST]:
-    """Yield the strings in expression statements."""
+def _words(node: ast.Constant) -> list[str]:
+    """Return the parts of a string that names a definition, or a path to one."""
+    return _WORD.findall(node.value) if isinstance(node.value, str) and _PATH.fullmatch(node.value) else []
+
+
+def _unused_strings(root: ast.AST) -> Iterator[ast.AST | None]:
+    """Yield the docstrings, the strings that are keys, and those that are printed: `logs["accuracy"]`."""
     for node in ast.walk(root):
         if isinstance(node, ast.Expr):
             yield node.value
+        elif isinstance(node, ast.Subscript):
+            yield node.slice
+        elif isinstance(node, ast.Dict):
+            yield from node.keys
+        elif isinstance(node, ast.Call) and _last(node.func) == "print":
+            yield from node.args
 
 
 def _reads_computed_attribute(node: ast.AST) -> bool:

@@ -95,7 +95,13 @@ def test_a_class_without_a_use_is_info_in_a_project_with_a_program(write: Write)
 
 
 USED = {
-    "an import": {"tool.py": "import torch\nfrom models.old import OldNet\n"},
+    "an import with a use": {"tool.py": "import torch\nfrom models.old import OldNet\n\nnet = OldNet()\n"},
+    "an import under another name": {"tool.py": "import torch\nfrom models.old import OldNet as Net\n"},
+    "an import of a package": {"models/__init__.py": "from models.old import OldNet\n"},
+    "a path in a string": {"tool.py": "NAMES = ['models.old.OldNet']\n"},
+    "a variable of the module": {
+        "tool.py": "def use():\n    global OldNet\n    OldNet = make(OldNet)\n\nuse()\n"
+    },
     "an export": {"models/__init__.py": '__all__ = ["OldNet"]\n'},
     "a notebook": {"a.ipynb": '{"cells": [{"cell_type": "code", "source": "OldNet()"}], "metadata": {}}'},
     "a configuration": {"config.yaml": "model: OldNet\n"},
@@ -122,6 +128,14 @@ UNUSED = {
     "a use in unused code": {
         "models/other.py": "from torch import nn\n\n\nclass Other:\n    old = 'OldNet'\n"
     },
+    "an import without a use": {"tool.py": "import torch\nfrom models.old import OldNet\n"},
+    "a variable of a function": {
+        "tool.py": (
+            "from models.old import OldNet\n\n\ndef test(logs):\n    OldNet = 1\n"
+            "    print('OldNet', OldNet, logs['OldNet'])\n\n\ntest({})\n"
+        )
+    },
+    "a sentence": {"tool.py": "help = 'Compares Net and OldNet.'\n"},
     "a comment": {"tool.py": "import torch\n# OldNet()\n"},
     "a tool's settings": {"pyproject.toml": "[tool.black]\nline-length = 99\n"},
     "a private class of a package": {
