@@ -111,9 +111,19 @@ def _notes(
         yield "no automatic fix", "gutter", ""
     for number, fix in enumerate(finding.fixes):
         yield f"{'or' if number else 'fix'} ({_kind(fix)})", "fix", _repair(fix, finding, labels, view)
-    if entry.alike:
-        number = len(entry.alike)
-        yield f"and {number} more place{'s' if number > 1 else ''}", "note", _places(entry, view)
+    same = [each for each in entry.alike if _is_same_mistake(each, finding)]
+    if same:
+        yield (
+            f"and {len(same)} more place{'s' if len(same) > 1 else ''}",
+            "note",
+            _places(finding, same, view),
+        )
+    by_message: dict[str, list[Diagnostic]] = {}
+    for each in entry.alike:
+        if each not in same:
+            by_message.setdefault(each.message, []).append(each)
+    for message, found in by_message.items():
+        yield f"also at {_places(finding, found, view)}", finding.severity.value, message
     by_code: dict[str, list[Diagnostic]] = {}
     for each in entry.consequences:
         by_code.setdefault(each.code, []).append(each)
@@ -132,11 +142,16 @@ def _in_backticks(name: str) -> str:
     return name if " " in name else f"`{name}`"
 
 
-def _places(entry: FoldedFinding, view: View) -> str:
-    """Return the first other places of a rule: `lines 22, 23, src/eval.py:40, 41`."""
-    path = entry.first.span.path
+def _is_same_mistake(other: Diagnostic, first: Diagnostic) -> bool:
+    """Whether a finding repeats the first of its entry; other arguments of the same call have other words."""
+    return not first.habit or other.habit == first.habit
+
+
+def _places(first: Diagnostic, found: Sequence[Diagnostic], view: View) -> str:
+    """Return the first places of findings: `lines 22, 23, src/eval.py:40, 41`."""
+    path = first.span.path
     rows: dict[str, list[int]] = {path: []}
-    for each in entry.alike:
+    for each in found:
         rows.setdefault(each.span.path, []).append(each.span.row)
     own = sorted(set(rows.pop(path)))
     parts = [f"line{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}"] if own else []

@@ -12,7 +12,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.renamed_arguments import OBSOLETE, READ_OTHERWISE, RENAMED, REPLACED, replacement
 from shapefix.checks.support.rewrites import dropped, replaced
 from shapefix.checks.support.version_guards import is_guarded
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import RemovedArgument
 from shapefix.interpreter.modules import imported_packages
 
@@ -36,6 +36,7 @@ def removed_argument(event: RemovedArgument, context: CheckContext, rule: Rule) 
         error=ExpectedError("TypeError", f"got an unexpected keyword argument '{event.keyword}'"),
         evidence=call_trace(event),
         fixes=_fixes(event, renamed),
+        follows=Cause(rule.code, event.place.module.span(event.place.node)),
         habit=f"argument `{event.keyword}`",
     )
 
