@@ -16,6 +16,8 @@ from shapefix.sources.gitignore import IgnoreRules, ignored_above
 from shapefix.sources.text import is_in_memory, reason
 
 _SUFFIXES = (".py", ".ipynb")
+_APPLE_DOUBLE = "._"
+"""Start of the name of a file in which macOS keeps the attributes of another: `._train.py` has no code."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,8 @@ class _Walk:
             is_folder = _is_folder(entry)
             is_link = entry.is_symlink()
             if not (is_folder or is_link or name.endswith(_SUFFIXES)):
+                continue
+            if name.startswith(_APPLE_DOUBLE) and not is_folder:
                 continue
             full = absolute_start + name
             if excludes(full) or ignored(full, is_folder):

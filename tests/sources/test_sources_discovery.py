@@ -126,6 +126,12 @@ def test_pipes_and_folders_called_like_modules_are_passed_over(tree: Tree) -> No
     assert names(root) == ["a.py/b.py"]
 
 
+def test_attribute_files_of_macos_are_passed_over(tree: Tree) -> None:
+    root = tree("train.py", "._train.py", "._notes.ipynb", "__MACOSX/._train.py")
+    assert names(root) == ["train.py"]
+    assert found(root / "._train.py").files == (str(root / "._train.py"),)
+
+
 def test_folders_nested_deeper_than_python_recurses() -> None:
     root = tempfile.mkdtemp()
     try:
