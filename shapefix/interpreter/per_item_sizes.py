@@ -81,6 +81,25 @@ class Rebinding:
         return along(symbol, self.axis) if self.samples and symbol.axis is not self.axis else None
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Sizes of one item: the symbols varying along axes are fixed."""
+
+    axes: Collection[RaggedDim]
+
+    def other(self, symbol: PerItemSize) -> Size | None:
+        """Replacement of a symbol; None if it stays."""
+        return Size.symbol(symbol.name, symbol.least) if symbol.axis in self.axes else None
+
+
+Renewal = Rebinding | Selection
+
+
+def selected(value: Value, axes: Collection[RaggedDim]) -> Value:
+    """Value of one certain item; its sizes are the same at each use."""
+    return _renewed(value, Selection(axes), {}, 0)
+
+
 def rebound(
     value: Value, axis: RaggedDim, since: int, *, samples: bool = False, drawn: bool = False
 ) -> Value:
@@ -92,7 +111,7 @@ def rebound(
     return _renewed(value, Rebinding(axis, since, samples, drawn), {}, 0)
 
 
-def _renewed(value: Value, renewal: Rebinding, known: dict[Symbol, int | Size], depth: int) -> Value:
+def _renewed(value: Value, renewal: Renewal, known: dict[Symbol, int | Size], depth: int) -> Value:
     if depth > DEEPEST:
         return value
     if isinstance(value, Integer):
@@ -126,7 +145,7 @@ def _are(new: Iterable[Value], old: Iterable[Value]) -> bool:
     return all(one is other for one, other in zip(new, old, strict=True))
 
 
-def _renewed_size(size: Size, renewal: Rebinding, known: dict[Symbol, int | Size]) -> Size:
+def _renewed_size(size: Size, renewal: Renewal, known: dict[Symbol, int | Size]) -> Size:
     return with_others(size, renewal.other, known)
 
 
@@ -154,7 +173,7 @@ def along(symbol: PerItemSize, axis: RaggedDim | None) -> Size:
     return Size.from_symbol(PerItemSize(symbol.name, axis, symbol.source, symbol.least))
 
 
-def _renewed_tensor(tensor: TensorValue, renewal: Rebinding, known: dict[Symbol, int | Size]) -> TensorValue:
+def _renewed_tensor(tensor: TensorValue, renewal: Renewal, known: dict[Symbol, int | Size]) -> TensorValue:
     layout = tensor.layout
     if layout is None:
         return tensor

@@ -14,7 +14,7 @@ from shapefix.interpreter.events import TensorUsedAsIndex
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
-from shapefix.interpreter.per_item_sizes import Cut
+from shapefix.interpreter.per_item_sizes import Cut, selected
 from shapefix.interpreter.refinement import reject_sizes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -192,6 +192,8 @@ def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:
             tensor = None if element.tensor is None else _another(element.tensor)
             element.attributes[name] = Unknown(element.hint, tensor)
         return element.attributes[name]
+    if isinstance(owner, ListValue) and owner.axes:
+        element = selected(element, owner.axes)
     if not isinstance(element, TensorValue) or element.row is not None or _is_ragged(element):
         return element
     return _another(element)
