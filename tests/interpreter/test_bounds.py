@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from revealed import analysed, holds
 
+from shapefix.engine.unchecked import LIMIT
+
 
 def test_a_tree_of_calls(tmp_path: Path) -> None:
     levels = "\n".join(
@@ -17,7 +19,8 @@ def test_a_tree_of_calls(tmp_path: Path) -> None:
     start = time.process_time()
     analysis = analysed(text, tmp_path)
     assert not analysis.failures
-    assert analysis.bounded > 0
+    # A slow machine reaches the bound of time before that of steps.
+    assert any(each.kind == LIMIT for each in analysis.unchecked)
     assert time.process_time() - start < 20
 
 
