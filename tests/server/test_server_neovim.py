@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
+    pytest.mark.editor,
     pytest.mark.slow,
     pytest.mark.long,
     pytest.mark.skipif(shutil.which("nvim") is None, reason="needs Neovim"),
