@@ -1,7 +1,7 @@
 """Resolve module names to files from the folders alone; nothing is imported."""
 
 # Paths are plain strings here: every import of every file comes through.
-# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH206, PTH208
+# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH206, PTH208, PTH202
 
 from __future__ import annotations
 
@@ -184,6 +184,9 @@ class Project:
             found = self._find_below(each, parts, probes, plain_folders=not is_library)
             if found is not None:
                 probes.found.add(found)
+                if len(parts) == 1 and in_package and _is_empty_package_around(found, folder):
+                    # `from models import Net` in models/gan/train.py, run beside models/gan/models.py.
+                    return self._find_below(folder, parts, probes, plain_folders=False) or found
                 return found
         return None
 
@@ -227,3 +230,9 @@ class Project:
             except (OSError, ValueError):
                 self._names[folder] = None
         return self._names[folder]
+
+
+def _is_empty_package_around(found: str, folder: str) -> bool:
+    """Whether a file is the empty `__init__.py` of a package with a folder below it."""
+    package, name = os.path.split(found)
+    return name == "__init__.py" and folder.startswith(package + os.sep) and not os.path.getsize(found)

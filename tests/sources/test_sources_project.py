@@ -41,6 +41,15 @@ def test_a_module_in_a_package_looks_from_above_the_package(tree: Tree) -> None:
     assert located(root, "own", "pkg/sub/a.py") == "pkg/sub/own.py"
 
 
+def test_a_module_beside_a_script_goes_before_the_empty_package_around_both(tree: Tree) -> None:
+    files = ("models/__init__.py", "models/gan/__init__.py", "models/gan/train.py", "models/gan/models.py")
+    root = tree(*files)
+    assert located(root, "models", "models/gan/train.py") == "models/gan/models.py"
+    assert located(root, "models.gan.models", "models/gan/train.py") == "models/gan/models.py"
+    (root / "models/__init__.py").write_text("from models.gan.models import Net\n")
+    assert located(root, "models", "models/gan/train.py") == "models/__init__.py"
+
+
 def test_src_folders_are_looked_into(tree: Tree) -> None:
     root = tree(
         "tests/test_a.py", "src/pkg/__init__.py", "src/pkg/a.py", "libs/x/src/y/__init__.py", "libs/x/run.py"
