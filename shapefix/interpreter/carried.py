@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import libcst as cst
 
-from shapefix.interpreter.appends import emptied_lists
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.forgotten_names import forget_items, forget_name, holder_of
 from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
-from shapefix.interpreter.modules import children, dotted_name, nodes
+from shapefix.interpreter.loop_assignments import (
+    ITEMS,
+    RETURNED,
+    assignments,
+    every_name,
+    lists_of_items,
+    targets_of,
+)
 from shapefix.interpreter.per_item_sizes import along, rebound, with_others
 from shapefix.interpreter.stability import has_new_sizes, is_stable
 from shapefix.interpreter.tensor_values import Storage, TensorValue
@@ -23,27 +29,8 @@ from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, 
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.symbols import PerItemSize, Symbol
 
-RETURNED = "return"
-"""The target of return statements: the result of the function."""
 DEEPEST = 3
 """Maximum depth of the containers in an item of a loop."""
-ITEMS = "[]"
-"""The suffix of a name for the items of its list, as the target of `append`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Targets of a statement in a loop, and all names used by its value, conditions included.
-
-    Names are dotted: `x`, or `self.x`.
-    """
-
-    targets: tuple[str, ...]
-    reads: frozenset[str]
-    node: cst.CSTNode
-    """The statement."""
-    block: cst.BaseSuite
-    """The block with the statement directly in it."""
 
 
 class LaterChanges(IntEnum):
@@ -90,7 +77,7 @@ class LoopCarried:
 
     def _note_created(self, paths: Sequence[Changes]) -> None:
         """Note the final contents of the lists created in the iteration."""
-        names = self._module.once(self._loop, _lists_of_items) if isinstance(self._loop, cst.For) else ()
+        names = self._module.once(self._loop, lists_of_items) if isinstance(self._loop, cst.For) else ()
         for path in paths if names else ():
             for container, key, after in path.written.values():
                 if isinstance(container, Names) and key in names and isinstance(after, ListValue):
@@ -119,7 +106,7 @@ class LoopCarried:
         if changed and written:
             return True
         entered = [function for function, step in ev.entered.items() if step >= start]
-        return any(not names.isdisjoint(self._module.once(node, _every_name)) for node in entered)
+        return any(not names.isdisjoint(self._module.once(node, every_name)) for node in entered)
 
     def begin_later(self, ev: Evaluator) -> None:
         """Prepare the state for a later iteration.
@@ -233,7 +220,7 @@ class LoopCarried:
         names = {name for entry in stated for name in entry.reads}
         if isinstance(self._loop, cst.For):
             # Each iteration binds these again before it reads them.
-            names.difference_update(_targets(self._loop.target))
+            names.difference_update(targets_of(self._loop.target))
         tainted = {name for name in names if _is_changed(ev, name, changed, containers)}
         lost: set[str] = set()
         growing = True
@@ -307,20 +294,8 @@ def _containers(value: Value | None, depth: int = 0) -> Iterator[int]:
         yield from _containers(value.tensor, depth + 1)
 
 
-def _holder(ev: Evaluator, name: str) -> tuple[dict[str, Value], str] | None:
-    """Dictionary of a name, or of an attribute of a project object, and its key there."""
-    first, _, attribute = name.partition(".")
-    scope = ev.frame.scope.home(first)
-    while first not in scope.names and scope.outer is not None:
-        scope = scope.outer
-    if not attribute:
-        return scope.names, first
-    owner = scope.names.get(first)
-    return (owner.fields, attribute) if isinstance(owner, InstanceValue) else None
-
-
 def _is_changed(ev: Evaluator, name: str, changed: set[Location], containers: set[int]) -> bool:
-    holder = _holder(ev, name)
+    holder = holder_of(ev, name)
     if holder is None:
         return False
     if (id(holder[0]), holder[1]) in changed:
@@ -342,200 +317,3 @@ def _facts(value: Any) -> Any:
         where = None if device is None else (device.kind, device.name, device.symbol)
         return value.layout, value.dtype, value.contiguous, where
     return value
-
-
-def forget_name(ev: Evaluator, name: str) -> None:
-    """Forget the value of a name: another iteration has another one."""
-    holder = _holder(ev, name)
-    if holder is None:
-        return
-    value = holder[0].get(holder[1])
-    if isinstance(value, (ListValue, DictValue)):
-        # Their contents are joined at the writes to them.
-        return
-    if value is not None:
-        unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Lost(name)
-        ev.journal.write(holder[0], holder[1], unknown)
-
-
-_MADE = (TensorValue, InstanceValue, LibraryObject)
-"""Values created for given sizes; the rows of a list keep what they have in common."""
-
-
-def forget_items(ev: Evaluator, name: str) -> None:
-    """Forget the items of a list or library container: later iterations store other ones."""
-    holder = _holder(ev, name)
-    owner = holder[0].get(holder[1]) if holder is not None else None
-    lists = [owner]
-    if isinstance(owner, LibraryObject):
-        lists += [field for field in owner.fields.values() if isinstance(field, ListValue)]
-    for held in lists:
-        if isinstance(held, ListValue) and any(
-            isinstance(each, _MADE) for each in (*(held.items or ()), held.element)
-        ):
-            ev.journal.write(held.fields, CONTENTS, Contents(None, None, None, held.axes))
-
-
-def assignments(loop: cst.For | cst.While) -> tuple[Assignment, ...]:
-    """Assignments in the body of a loop, in their order."""
-    conditions = frozenset(_reads(loop.test)) if isinstance(loop, cst.While) else frozenset()
-    return tuple(_in_block(loop.body, conditions))
-
-
-def _lists_of_items(loop: cst.For) -> frozenset[str]:
-    """Names of lists created by each pass, and filled by inner loops over parts of its item only."""
-    found = emptied_lists(loop)
-    if not found:
-        return found
-    varied = set(_targets(loop.target))
-    growing = True
-    while growing:
-        known = len(varied)
-        for assignment in assignments(loop):
-            if not assignment.reads.isdisjoint(varied):
-                varied.update(assignment.targets)
-        growing = len(varied) > known
-    other: set[str] = set()
-    for inner in nodes(loop.body):
-        if isinstance(inner, (cst.For, cst.While)):
-            if not isinstance(inner, cst.For) or varied.isdisjoint(_reads(inner.iter)):
-                other |= _every_name(inner.body)
-    return found - other
-
-
-def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assignment]:
-    for statement in block.body:
-        if isinstance(statement, cst.SimpleStatementLine):
-            for small in statement.body:
-                yield from _in_small(small, conditions, block)
-        else:
-            tests = frozenset(_tests(statement))
-            for inner in _blocks(statement):
-                yield from _in_block(inner, conditions | tests)
-            if isinstance(statement, (cst.For, cst.With)):
-                yield Assignment(tuple(_bound(statement)), conditions | tests, statement, block)
-            if tests and _jumps(statement):
-                # The statements after it only run if it does not jump.
-                conditions |= tests
-
-
-def _in_small(
-    node: cst.BaseSmallStatement, conditions: frozenset[str], block: cst.BaseSuite
-) -> Iterator[Assignment]:
-    reads: set[str] = set()
-    names: list[str] = []
-    if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
-        # `items.append(x)`
-        function = node.value.func
-        held = dotted_name(function.value) if isinstance(function, cst.Attribute) else ""
-        if held:
-            given = {name for argument in node.value.args for name in _reads(argument)}
-            yield Assignment((held + ITEMS,), conditions | given, node, block)
-    if isinstance(node, cst.Assign):
-        _note(node.value, reads, names)
-        beside: set[str] = set()
-        for target in node.targets:
-            _note(target.target, beside, names)
-            names += _targets(target.target)
-        reads |= beside.difference(names)
-    else:
-        _note(node, reads, names)
-        if isinstance(node, (cst.AugAssign, cst.AnnAssign)):
-            names += _targets(node.target)
-        elif isinstance(node, cst.Return):
-            yield Assignment((RETURNED,), conditions | reads, node, block)
-    if names:
-        yield Assignment(tuple(names), conditions | reads, node, block)
-
-
-def _targets(target: cst.CSTNode) -> Iterator[str]:
-    if isinstance(target, (cst.Tuple, cst.List)):
-        for element in target.elements:
-            yield from _targets(element.value)
-    elif isinstance(target, (cst.Name, cst.Attribute)):
-        yield dotted_name(target)
-
-
-def _every_name(node: cst.CSTNode) -> frozenset[str]:
-    """Names in a function and in its inner functions, parameters and attributes among them."""
-    return frozenset(each.value for each in nodes(node) if isinstance(each, cst.Name))
-
-
-def _reads(node: cst.CSTNode) -> set[str]:
-    """Every name in node, and every attribute of a name."""
-    reads: set[str] = set()
-    _note(node, reads, [])
-    return reads
-
-
-def _note(node: cst.CSTNode, reads: set[str], walruses: list[str]) -> None:
-    """Add names in node, and attributes of names, to reads, and the targets of `:=` to walruses."""
-    kind = type(node)
-    if kind is cst.Name:
-        reads.add(node.value)  # type: ignore[attr-defined]
-    elif kind is cst.Attribute:
-        owner = node.value  # type: ignore[attr-defined]
-        if type(owner) is cst.Name:
-            reads.add(f"{owner.value}.{node.attr.value}")  # type: ignore[attr-defined]
-        _note(owner, reads, walruses)
-    elif not isinstance(node, cst.BaseSuite):
-        if isinstance(node, cst.NamedExpr) and isinstance(node.target, cst.Name):
-            walruses.append(node.target.value)
-        for child in children(node):
-            _note(child, reads, walruses)
-
-
-def _tests(statement: cst.CSTNode) -> Iterator[str]:
-    """Names controlling the blocks of a compound statement: conditions and iterables."""
-    if isinstance(statement, (cst.If, cst.While)):
-        yield from _reads(statement.test)
-        if isinstance(statement, cst.If) and isinstance(statement.orelse, cst.If):
-            yield from _tests(statement.orelse)
-    elif isinstance(statement, cst.For):
-        yield from _reads(statement.iter)
-    elif isinstance(statement, cst.Match):
-        yield from _reads(statement.subject)
-    elif isinstance(statement, cst.With):
-        for item in statement.items:
-            yield from _reads(item.item)
-
-
-def _bound(statement: cst.For | cst.With) -> Iterator[str]:
-    if isinstance(statement, cst.For):
-        yield from _targets(statement.target)
-        return
-    for item in statement.items:
-        if item.asname is not None:
-            yield from _targets(item.asname.name)
-
-
-def _blocks(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
-    """Blocks run as part of a compound statement; those of definitions are not."""
-    if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
-        return
-    for child in children(statement):
-        if isinstance(child, cst.BaseSuite):
-            yield child
-        elif isinstance(child, (cst.If, cst.Else, cst.ExceptHandler, cst.Finally, cst.MatchCase)):
-            yield from _blocks(child)
-
-
-def may_break(loop: cst.For | cst.While) -> bool:
-    """Check for a break in the body of the loop, leaving this loop."""
-    return _breaks(loop.body)
-
-
-def _breaks(node: cst.CSTNode) -> bool:
-    if isinstance(node, cst.Break):
-        return True
-    if isinstance(node, (cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
-        return False
-    return any(_breaks(child) for child in children(node))
-
-
-def _jumps(node: cst.CSTNode) -> bool:
-    if isinstance(node, (cst.Break, cst.Continue, cst.Return, cst.Raise)):
-        return True
-    if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
-        return False
-    return any(_jumps(child) for child in children(node))

@@ -7,8 +7,9 @@ from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
 
 import libcst as cst
 
-from shapefix.interpreter.carried import ITEMS, RETURNED, Assignment, assignments, forget_items, forget_name
 from shapefix.interpreter.evaluator import Evaluator, Loop
+from shapefix.interpreter.forgotten_names import forget_items, forget_name
+from shapefix.interpreter.loop_assignments import ITEMS, RETURNED, Assignment, assignments
 from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.names import peek
 from shapefix.interpreter.values import Constant, Reference, Value

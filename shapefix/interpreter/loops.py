@@ -8,12 +8,13 @@ import libcst as cst
 
 from shapefix.interpreter import hooks
 from shapefix.interpreter.appends import lengths_after, set_lengths
-from shapefix.interpreter.carried import LoopCarried, assignments, may_break
+from shapefix.interpreter.carried import LoopCarried
 from shapefix.interpreter.containers import RaggedDim
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.first_passes import counted_by_hand, first_numbers
 from shapefix.interpreter.iteration import item_of_loop, iterate, unrolled
 from shapefix.interpreter.journal import UNCHANGED, Changes, content
+from shapefix.interpreter.loop_assignments import assignments, may_break
 from shapefix.interpreter.modules import target_names
 from shapefix.interpreter.per_item_sizes import axes_of, now
 from shapefix.interpreter.rehearsals import find_later_changes
