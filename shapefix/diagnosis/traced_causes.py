@@ -14,7 +14,7 @@ from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.failing_runs import FailingRun
-from shapefix.diagnosis.named_places import named_places
+from shapefix.diagnosis.named_places.search import named_places
 from shapefix.diagnosis.number_origins import distinct_places, number_origins, to_evidence
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin

@@ -1,0 +1,86 @@
+"""Places in the failing call: its arguments, and its result."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from shapefix.diagnosis.named_places.failures import ExplainedFailure, ParsedFile, search_for
+from shapefix.diagnosis.size_origins import ValueSearch, last_name
+from shapefix.diagnostics import Evidence, Role, Span
+
+_CONVERSIONS = frozenset({"numpy", "array", "asarray"})
+
+
+@search_for("unexpected-keyword")
+def _unexpected_keyword(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the keyword in the failing call, or the key of a dictionary in `**settings`."""
+    name = failure.fields["name"]
+    calls = [(parsed, node) for parsed, node in failure.line() if isinstance(node, ast.Call)]
+    owner = _owner(failure.fields["function"])
+    named = [(parsed, call) for parsed, call in calls if last_name(call.func) == owner] or calls
+    for parsed, call in named:
+        for keyword in call.keywords:
+            if keyword.arg == name:
+                yield parsed.place(keyword.value, f"`{name}` is passed here")
+    yield from _keys_of_splats(failure, named, name)
+
+
+def _keys_of_splats(
+    failure: ExplainedFailure, calls: list[tuple[ParsedFile, ast.Call]], name: str
+) -> Iterator[Evidence]:
+    splats = [keyword for _, call in calls for keyword in call.keywords if keyword.arg is None]
+    if not splats:
+        return
+    for parsed in failure.files(name):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.Dict):
+                for key in node.keys:
+                    if isinstance(key, ast.Constant) and key.value == name:
+                        yield parsed.place(key, f"`{name}` is a key here")
+
+
+def _owner(function: str) -> str:
+    """Return `Linear` for `Linear.__init__`, `step` for `Scheduler.step`."""
+    first, _, last = function.rpartition(".")
+    return first.rpartition(".")[2] if last in ("__init__", "__new__") else last
+
+
+@search_for("missing-arguments")
+def _missing_arguments(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the call of the failing line without the arguments."""
+    owner = _owner(failure.fields["function"])
+    for parsed, node in failure.line():
+        if isinstance(node, ast.Call) and last_name(node.func) == owner:
+            yield parsed.place(node, f"`{failure.fields['name']}` is not passed here")
+
+
+@search_for("numpy-of-gpu")
+def _numpy_of_gpu(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the conversions to NumPy in the failing line."""
+    for parsed, node in failure.line():
+        if isinstance(node, ast.Call) and last_name(node.func) in _CONVERSIONS:
+            yield parsed.place(node, "`.cpu()` is missing here")
+
+
+@search_for("result-tuple-written")
+def _tuple_results(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the calls with the name of a tuple's type in the failing line."""
+    for parsed, node in failure.line():
+        if isinstance(node, ast.Call) and last_name(node.func) == failure.fields["name"]:
+            yield parsed.place(node, "this returns values and indices")
+
+
+@search_for("sklearn-lengths", "sklearn-score-types")
+def _assigned_arguments(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the arguments of the failing call, and their assignments."""
+    search = ValueSearch(failure.frames)
+    for parsed, node in failure.line():
+        if isinstance(node, ast.Call) and len(node.args) >= 2:
+            yield parsed.place(node, "both are compared here")
+            for each in node.args:
+                search.follow(len(failure.frames) - 1, each)
+            break
+    for step in search.steps:
+        text = f"`{step.name}` is set here"
+        yield Evidence(Span(step.path, step.row, 1, step.row, 10_000), text, Role.CAUSE, text)

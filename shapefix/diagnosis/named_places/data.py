@@ -1,0 +1,132 @@
+"""Places where samples, settings and collators are made."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from shapefix.diagnosis.named_places.failures import ExplainedFailure, parsed_file, search_for
+from shapefix.diagnosis.project_frames import setting_files
+from shapefix.diagnosis.size_origins import last_name
+from shapefix.diagnostics import Evidence, Role, Span
+from shapefix.sources.text import Unreadable, read_settings
+
+_MOST_FILES = 200
+_NUMBER = re.compile(r"\d+")
+_TEXT_NUMBER = re.compile(r"""\s*["']?(?P<name>\w+)["']?\s*:\s*(?P<value>\d+e[-+]?\d+)\s*(?:#|$)""")
+"""A setting in YAML that looks like a number, and is text."""
+
+
+@search_for("text-as-number")
+def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the settings of a failing call with text in them: `1e-4` in YAML, an option without a type."""
+    names = {
+        last_name(keyword.value) or keyword.arg or ""
+        for _, node in failure.line()
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+    }
+    names |= {
+        last_name(each) for _, node in failure.line() if isinstance(node, ast.Call) for each in node.args
+    }
+    for path in islice(setting_files(failure.folder), _MOST_FILES):
+        for row, line in enumerate(_lines(path), 1):
+            found = _TEXT_NUMBER.match(line)
+            if found is not None and found["name"] in names:
+                text = f"YAML reads `{found['value']}` as text; write `{_with_point(found['value'])}`"
+                yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
+    for parsed in failure.files("add_argument"):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.Call) and last_name(node.func) == "add_argument" and node.args:
+                option = node.args[-1]
+                given = {keyword.arg for keyword in node.keywords}
+                if isinstance(option, ast.Constant) and given.isdisjoint({"type", "action"}):
+                    if str(option.value).lstrip("-").replace("-", "_") in names:
+                        yield parsed.place(node, "this option is text: `type=float` is missing")
+
+
+def _lines(path: str) -> list[str]:
+    if not path.endswith((".yaml", ".yml")):
+        return []
+    try:
+        return read_settings(path).decode("utf-8", "replace").splitlines()
+    except Unreadable:
+        return []
+
+
+def _with_point(number: str) -> str:
+    digits, _, exponent = number.partition("e")
+    return f"{digits}.0e{exponent}"
+
+
+@search_for("worker-pickling")
+def _local_functions(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the lambdas or functions inside a function."""
+    outer, _, inner = failure.fields["name"].strip("'").rpartition(".<locals>.")
+    outer = outer.rpartition(".")[2]
+    for parsed in failure.files(outer):
+        for function in ast.walk(parsed.tree):
+            if not isinstance(function, ast.FunctionDef) or function.name != outer:
+                continue
+            for node in ast.walk(function):
+                is_lambda = isinstance(node, ast.Lambda) and inner == "<lambda>"
+                if is_lambda or (isinstance(node, ast.FunctionDef) and node.name == inner):
+                    yield parsed.place(node, "this function exists only inside another one")  # type: ignore[arg-type]
+
+
+@search_for("conv-channels", "stacked-sizes")
+def _image_modes(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the loads of images without a conversion, for channels of 1, 3 or 4."""
+    numbers = {int(each[:9]) for each in _NUMBER.findall(failure.explanation.message)}
+    if not numbers & {1, 4} or 3 not in numbers:
+        return
+    for parsed in failure.files("Image"):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.Assign) and "Image.open(" in (code := ast.unparse(node.value)):
+                target = re.escape(ast.unparse(node.targets[0]))
+                is_converted = re.search(rf"\b{target}\.convert\(", parsed.whole.text)
+                if ".convert(" not in code and not is_converted:
+                    yield parsed.place(node, '`.convert("RGB")` is missing here')
+
+
+@search_for("ragged-rows")
+def _missing_collators(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the trainers without a collator, for a failing `train` or `evaluate`."""
+    methods = {last_name(node.func) for _, node in failure.line() if isinstance(node, ast.Call)}
+    if methods.isdisjoint({"train", "evaluate", "predict"}):
+        return
+    for parsed in failure.files("Trainer("):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.Call) and last_name(node.func).endswith("Trainer"):
+                given = {keyword.arg for keyword in node.keywords}
+                if given.isdisjoint({"data_collator", "processing_class", "tokenizer", None}):
+                    yield parsed.place(node, "without `data_collator`, nothing is padded here")
+
+
+@search_for("list-element")
+def _sample_results(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the results of the datasets in the file of the failing line."""
+    parsed = parsed_file(failure.frames[-1].span.path)
+    for method in ast.walk(parsed.tree) if parsed is not None else ():
+        if parsed is not None and isinstance(method, ast.FunctionDef) and method.name == "__getitem__":
+            for each in ast.walk(method):
+                if isinstance(each, ast.Return):
+                    yield parsed.place(each, "a sample is returned here")
+
+
+@search_for("mapped-result", "unequal-columns")
+def _mapped_function(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the results of the function given to `map` in the failing line."""
+    for _, node in failure.line():
+        if not isinstance(node, ast.Call) or last_name(node.func) not in ("map", "filter"):
+            continue
+        given = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "function")]
+        names = {last_name(each) for each in given}
+        for parsed in failure.files():
+            for function in ast.walk(parsed.tree):
+                if isinstance(function, ast.FunctionDef) and function.name in names:
+                    for each in ast.walk(function):
+                        if isinstance(each, ast.Return):
+                            yield parsed.place(each, f"`{function.name}` returns the columns here")

@@ -1,0 +1,88 @@
+"""An explained error with the files of its project, and the searches by the name of its page."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from shapefix.diagnosis.explanations import MessageExplanation
+from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.size_origins import ValueSearch
+from shapefix.diagnosis.whole_texts import WholeText, whole_text
+from shapefix.diagnostics import Evidence, Role, Span
+from shapefix.engine.parse_limits import LARGEST
+from shapefix.sources.text import Unreadable
+
+_MOST_FILES = 200
+
+
+@dataclass(frozen=True)
+class ParsedFile:
+    """A parsed file of the project."""
+
+    whole: WholeText
+    tree: ast.Module
+
+    def place(self, node: ast.expr | ast.stmt, text: str) -> Evidence:
+        path, row = self.whole.place(node.lineno)
+        last = row + (node.end_lineno or node.lineno) - node.lineno
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.With, ast.For)) or last > row + 2:
+            return Evidence(Span(path, row, node.col_offset + 1, row, 10_000), text, Role.CAUSE, text)
+        end = (node.end_col_offset or node.col_offset) + 1
+        return Evidence(Span(path, row, node.col_offset + 1, last, end), text, Role.CAUSE, text)
+
+
+@dataclass(frozen=True)
+class ExplainedFailure:
+    """An explained error with its frames, and the folder of the project."""
+
+    explanation: MessageExplanation
+    frames: Sequence[ProjectFrame]
+    folder: str
+
+    @property
+    def fields(self) -> dict[str, str]:
+        return dict(self.explanation.fields)
+
+    def line(self) -> Iterator[tuple[ParsedFile, ast.expr]]:
+        """Yield the expressions of the failing statement."""
+        parsed = parsed_file(self.frames[-1].span.path)
+        if parsed is not None:
+            search = ValueSearch(self.frames)
+            yield from ((parsed, node) for node in search.expressions(len(self.frames) - 1))
+
+    def files(self, name: str = "") -> Iterator[ParsedFile]:
+        """Yield the files of the stack, then all others of the project, if they have a name."""
+        own = (frame.span.path for frame in reversed(self.frames) if not frame.is_missing)
+        for path in dict.fromkeys((*own, *islice(source_files(self.folder), _MOST_FILES))):
+            parsed = parsed_file(path, name)
+            if parsed is not None:
+                yield parsed
+
+
+def parsed_file(path: str, name: str = "") -> ParsedFile | None:
+    """Parse a file of the project with a name in it; None without one, or for a broken file."""
+    try:
+        whole = whole_text(path)
+        if name not in whole.text or len(whole.text) > LARGEST:
+            return None
+        return ParsedFile(whole, ast.parse(whole.text))
+    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+Search = Callable[[ExplainedFailure], Iterator[Evidence]]
+SEARCHES: dict[str, Search] = {}
+"""The search for each error page."""
+
+
+def search_for(*pages: str) -> Callable[[Search], Search]:
+    """Register a search for the places of the names in the messages of error pages."""
+
+    def register(search: Search) -> Search:
+        SEARCHES.update(dict.fromkeys(pages, search))
+        return search
+
+    return register

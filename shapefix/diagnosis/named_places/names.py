@@ -1,0 +1,130 @@
+"""Places of unknown names: attributes of a class, variables of a function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from shapefix.diagnosis.named_places.failures import ExplainedFailure, parsed_file, search_for
+from shapefix.diagnostics import Evidence
+
+_MOST_ATTRIBUTES = 6
+
+
+@search_for("missing-attribute")
+def _similar_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
+    if failure.fields["type"] == "AttributeDict":
+        yield from _stored_parameters(failure)
+    else:
+        yield from _missing_attribute(failure)
+
+
+def _missing_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the class of the project with the missing attribute, and an attribute with a similar name."""
+    name, owner = failure.fields["name"], failure.fields["type"]
+    found = [
+        (parsed, node)
+        for parsed in failure.files(f"class {owner}")
+        for node in ast.walk(parsed.tree)
+        if isinstance(node, ast.ClassDef) and node.name == owner
+    ]
+    if len(found) != 1:
+        return
+    parsed, cls = found[0]
+    attributes = _attributes(cls)
+    if name in attributes:
+        for node in attributes[name]:
+            yield parsed.place(node, f"`{name}` is set here, too late or in another branch")
+        return
+    for similar in get_close_matches(name, list(attributes), 1, 0.75):
+        yield parsed.place(attributes[similar][0], f"a similar name: `{similar}`")
+    listed = ", ".join(f"`{each}`" for each in list(attributes)[:_MOST_ATTRIBUTES])
+    more = " and others" if len(attributes) > _MOST_ATTRIBUTES else ""
+    has = f"it has {listed}{more}" if attributes else "it sets none"
+    yield parsed.place(cls, f"`{owner}` never sets `{name}`; {has}")
+
+
+def _attributes(cls: ast.ClassDef) -> dict[str, list[ast.stmt]]:
+    """Return the attributes of a class with the statements of their assignments, and its methods."""
+    found: dict[str, list[ast.stmt]] = {}
+    for node in ast.walk(cls):
+        targets: Sequence[ast.expr] = ()
+        if isinstance(node, ast.Assign):
+            targets = [
+                each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.expr)
+            ]
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+            targets = [node.target]
+        for target in targets:
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
+                found.setdefault(target.attr, []).append(node)  # type: ignore[arg-type]
+    for method in cls.body:
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("__"):
+            found.setdefault(method.name, []).append(method)
+    return found
+
+
+def _stored_parameters(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the `__init__` of the class of a failing line with `self.hparams`."""
+    frame = failure.frames[-1]
+    parsed = parsed_file(frame.span.path, "save_hyperparameters")
+    for cls in ast.walk(parsed.tree) if parsed is not None else ():
+        if parsed is None or not isinstance(cls, ast.ClassDef):
+            continue
+        if not cls.lineno <= frame.span.row + parsed.whole.rows_before <= (cls.end_lineno or 0):
+            continue
+        for method in cls.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                yield parsed.place(method, "`self.hparams` has the parameters of this method")
+
+
+@search_for("unset-variable")
+def _conditional_assignments(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the assignments of an unset variable in the function of the failing line."""
+    name, row = failure.fields["name"], failure.frames[-1].span.row
+    parsed = parsed_file(failure.frames[-1].span.path)
+    for function in ast.walk(parsed.tree) if parsed is not None else ():
+        if parsed is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        shown = row + parsed.whole.rows_before
+        if not function.lineno <= shown <= (function.end_lineno or 0):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.For, ast.Delete, ast.With)):
+                stored = {
+                    each.id
+                    for each in _own_expressions(node)
+                    if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+                }
+                if name in stored and node.lineno != shown:
+                    yield parsed.place(node, f"`{name}` is set only if this line runs")
+
+
+def _own_expressions(node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the expressions of a statement, without those of its body."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt):
+            yield from ast.walk(child)
+
+
+@search_for("unknown-name")
+def _similar_names(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the assignments, functions and imports with a name similar to an unknown one."""
+    name = failure.fields["name"]
+    parsed = parsed_file(failure.frames[-1].span.path)
+    if parsed is None:
+        return
+    found: dict[str, ast.stmt] = {}
+    for node in ast.walk(parsed.tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.setdefault(node.name, node)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, node)
+    if name in found:
+        yield parsed.place(found[name], f"`{name}` is set here, later or in another function")
+        return
+    for similar in get_close_matches(name, list(found), 1, 0.8):
+        yield parsed.place(found[similar], f"a similar name: `{similar}`")

@@ -1,0 +1,103 @@
+"""Places of metrics, optimizers, and the layers of a module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from shapefix.diagnosis.named_places.failures import ExplainedFailure, search_for
+from shapefix.diagnosis.size_origins import last_name
+from shapefix.diagnostics import Evidence
+
+_LAYERS = re.compile(r"\b(?:nn\.)?(?:[A-Z]\w*)$")
+
+
+@search_for("empty-parameters")
+def _frozen_parameters(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the lines with `requires_grad`, and the optimizers, for parameters without any to train."""
+    for parsed in failure.files("requires_grad"):
+        for node in ast.walk(parsed.tree):
+            is_set = isinstance(node, ast.Assign) and last_name(node.targets[0]) == "requires_grad"
+            is_called = isinstance(node, ast.Call) and last_name(node.func) == "requires_grad_"
+            if isinstance(node, (ast.Assign, ast.Call)) and (is_set or is_called):
+                yield parsed.place(node, "this line decides what is trained")
+
+
+@search_for("lightning-optimizers")
+def _optimizers(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the results of `configure_optimizers`."""
+    for parsed in failure.files("def configure_optimizers"):
+        for function in ast.walk(parsed.tree):
+            if isinstance(function, ast.FunctionDef) and function.name == "configure_optimizers":
+                for each in ast.walk(function):
+                    if isinstance(each, ast.Return):
+                        yield parsed.place(each, "`configure_optimizers` returns it here")
+
+
+@search_for("early-stopping-metric", "best-metric", "scheduler-metric")
+def _metric(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the places of a metric's name, and those of the logged names."""
+    full = failure.fields["name"]
+    wanted = {full, full.removeprefix("eval_")}
+    for parsed in failure.files():
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+                if node.value.value in wanted:
+                    yield parsed.place(node.value, f"`{full}` is wanted here")
+    for parsed in failure.files():
+        for key in _logged(parsed.tree):
+            if key.value not in wanted:
+                yield parsed.place(key, f"`{key.value!s}` is logged here")
+
+
+def _logged(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Yield the names in `self.log("loss", …)`, and those of the results of `compute_metrics`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and last_name(node.func) in ("log", "log_dict") and node.args:
+            first = node.args[0]
+            keys = first.keys if isinstance(first, ast.Dict) else [first]
+            yield from (key for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+        elif isinstance(node, ast.FunctionDef) and "metric" in node.name:
+            for each in ast.walk(node):
+                if isinstance(each, ast.Return) and isinstance(each.value, ast.Dict):
+                    yield from (key for key in each.value.keys if isinstance(key, ast.Constant))
+
+
+@search_for("unused-parameters")
+def _unused_layers(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the layers of a module with no certain use in its `forward`."""
+    named = {each.strip().partition(".")[0] for each in failure.fields.get("names", "").split(",")}
+    for parsed in failure.files("def forward"):
+        for cls in ast.walk(parsed.tree):
+            if isinstance(cls, ast.ClassDef):
+                for name, node in _left_out(cls):
+                    if not any(named) or name in named or not failure.fields.get("names"):
+                        yield parsed.place(node, f"`forward` may leave `{name}` out")
+    for parsed in failure.files("DistributedDataParallel"):
+        for call in ast.walk(parsed.tree):
+            if isinstance(call, ast.Call) and last_name(call.func) in ("DDP", "DistributedDataParallel"):
+                if not any(keyword.arg == "find_unused_parameters" for keyword in call.keywords):
+                    yield parsed.place(call, "`find_unused_parameters=True` is not set here")
+
+
+def _left_out(cls: ast.ClassDef) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the layers of `__init__` without a use in `forward`, or with one under a condition only."""
+    methods = {node.name: node for node in cls.body if isinstance(node, ast.FunctionDef)}
+    forward, setup = methods.get("forward"), methods.get("__init__")
+    if forward is None or setup is None:
+        return
+    used = {
+        node.attr
+        for name, method in methods.items()
+        if name != "__init__"
+        for statement in method.body
+        if name != "forward" or not isinstance(statement, ast.If)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+    for statement in setup.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            name = last_name(statement.targets[0])
+            if _LAYERS.search(ast.unparse(statement.value.func)) and name not in used:
+                yield name, statement
