@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Collection
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from shapefix.runtime.inprocess import ProbeReport
+from shapefix.runtime.first_batch_callback import FirstBatchCallback
 
 # Both packages exist, and a trainer accepts callbacks of its own one only.
 _IS_OLD_NAME = "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules
 _Callback: Any = import_module("pytorch_lightning" if _IS_OLD_NAME else "lightning.pytorch").Callback
 
 
-class LightningProbeCallback(_Callback):  # type: ignore[misc]
-    """Watches the first training batch, and logs its sizes, gradients and findings.
-
-    html is a file for the report. stop ends the training if there are findings. ignore are codes or names of
-    rules. report is that of the batch, None before it. Only the first rank reports.
-    """
-
-    def __init__(
-        self,
-        *,
-        html: str | os.PathLike[str] | None = None,
-        stop: bool = False,
-        ignore: Collection[str] = (),
-    ) -> None:
-        from shapefix.runtime.first_batch import FirstBatchProbe
-
-        super().__init__()
-        self._stop = stop
-        self._probe = FirstBatchProbe(None if html is None else os.fspath(html), ignore)
-
-    @property
-    def report(self) -> ProbeReport | None:
-        return self._probe.report
+class LightningProbeCallback(FirstBatchCallback, _Callback):  # type: ignore[misc]
+    """A callback with the report of the first training batch; see FirstBatchCallback for its options."""
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Begin to watch."""
@@ -50,7 +26,7 @@ class LightningProbeCallback(_Callback):  # type: ignore[misc]
     ) -> None:
         """End the watch; stop the training if there are findings and stop is set."""
         self._probe.end()
-        if self._stop and self._probe.has_findings:
+        if self._must_stop:
             trainer.should_stop = True
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

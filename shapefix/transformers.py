@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from shapefix.runtime.inprocess import ProbeReport
+from shapefix.runtime.first_batch_callback import FirstBatchCallback
 
 _TRANSFORMERS: Any = import_module("transformers")
 _TrainerCallback: Any = _TRANSFORMERS.TrainerCallback
 
 
-class TrainerProbeCallback(_TrainerCallback):  # type: ignore[misc]
-    """Watches the first training batch, and logs its sizes, gradients and findings.
-
-    html is a file for the report. stop ends the training if there are findings. ignore are codes or names of
-    rules. report is that of the batch, None before it. Only the first process reports.
-    """
-
-    def __init__(
-        self,
-        *,
-        html: str | os.PathLike[str] | None = None,
-        stop: bool = False,
-        ignore: Collection[str] = (),
-    ) -> None:
-        from shapefix.runtime.first_batch import FirstBatchProbe
-
-        super().__init__()
-        self._stop = stop
-        self._probe = FirstBatchProbe(None if html is None else os.fspath(html), ignore)
-
-    @property
-    def report(self) -> ProbeReport | None:
-        return self._probe.report
+class TrainerProbeCallback(FirstBatchCallback, _TrainerCallback):  # type: ignore[misc]
+    """A callback with the report of the first training batch; see FirstBatchCallback for its options."""
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin to watch."""
@@ -50,7 +26,7 @@ class TrainerProbeCallback(_TrainerCallback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """End the watch; stop the training if there are findings and stop is set."""
         self._probe.end()
-        if self._stop and self._probe.has_findings:
+        if self._must_stop:
             control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -122,8 +122,8 @@ def _notes(
     for each in entry.alike:
         if each not in same:
             by_message.setdefault(each.message, []).append(each)
-    for message, found in by_message.items():
-        yield f"also at {_places(finding, found, view)}", finding.severity.value, message
+    for message, several in by_message.items():
+        yield f"also at {_places(finding, several, view)}", finding.severity.value, message
     by_code: dict[str, list[Diagnostic]] = {}
     for each in entry.consequences:
         by_code.setdefault(each.code, []).append(each)
