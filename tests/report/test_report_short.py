@@ -187,6 +187,19 @@ def test_what_follows_from_a_finding_is_a_line_of_it() -> None:
     assert len(folded([returned])) == 1
 
 
+def test_other_mistakes_in_one_call_are_lines_of_its_entry() -> None:
+    call = Cause("SF501", NET.at("net(images)"))
+    first, *others = (
+        replace(MISMATCH, span=elsewhere(row), message=f"no argument `{name}`", follows=call, habit=name)
+        for row, name in ((12, "a"), (13, "b"), (14, "a"), (15, "c"), (16, "c"))
+    )
+    report = shown(first, *others)
+    assert report.count("error[") == 1
+    assert " = and 1 more place: line 14\n" in report
+    assert " = also at line 13: no argument `b`\n" in report
+    assert " = also at lines 15, 16: no argument `c`\n" in report
+
+
 def test_causes_that_refer_to_each_other_end() -> None:
     one = replace(MISMATCH, follows=Cause("SF501", elsewhere(12)))
     two = replace(MISMATCH, span=elsewhere(12), follows=Cause("SF501", MISMATCH.span))
