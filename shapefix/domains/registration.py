@@ -29,6 +29,17 @@ class UnregisteredSet(Event):
     value: Value
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class AssignedBeforeInit(Event):
+    """Assignment of a layer in a constructor that never calls `Module.__init__`.
+
+    The place is that of the attribute; owner is the new object, constructor its `__init__`.
+    """
+
+    owner: InstanceValue
+    constructor: cst.FunctionDef
+
+
 @hooks.set_attribute
 def _note_unregistered(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     if not isinstance(owner, InstanceValue) or not is_module(ev, owner):

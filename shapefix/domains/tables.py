@@ -10,12 +10,16 @@ from shapefix.interpreter.modules import Place
 
 
 class TableMisuse(Enum):
-    """Rejected uses of a table: a TABLE or COLUMN as a tensor, a column of TEXTS, a missing LABEL."""
+    """Rejected uses of a table: a TABLE or COLUMN as a tensor, a column of TEXTS, a missing LABEL.
+
+    Its rows are in another order; with a GAP, some of them are left out.
+    """
 
     TABLE = "table"
     COLUMN = "column"
     TEXTS = "texts"
     LABEL = "label"
+    GAP = "gap"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

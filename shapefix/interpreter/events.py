@@ -114,3 +114,18 @@ class OperationCalled(Event):
     positional: tuple[Value, ...]
     keywords: Mapping[str, Value]
     result: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WrongCountUnpacked(Event):
+    """Tuple or list with a tensor, unpacked into another number of names.
+
+    The place is that of the names; want is their number. within and undecided are those of `OperationEvent`.
+    """
+
+    is_of_values: ClassVar[bool] = True
+
+    items: tuple[Value, ...]
+    want: int
+    within: cst.CSTNode | None
+    undecided: bool

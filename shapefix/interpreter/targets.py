@@ -7,9 +7,18 @@ import libcst as cst
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
-from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, Shape, Sizes, elements
+from shapefix.interpreter.containers import (
+    CONTENTS,
+    Contents,
+    DictValue,
+    ListValue,
+    Shape,
+    Sizes,
+    TupleValue,
+    elements,
+)
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import AttributeSet
+from shapefix.interpreter.events import AttributeSet, WrongCountUnpacked
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved, scope_of
@@ -37,6 +46,8 @@ from shapefix.tensors.polynomials import Size
 
 PARTS = "parts"
 """Operand name of an unpacking of the parts of a tensor."""
+ROWS = "rows"
+"""Operand name of an unpacking of a tensor itself, along its first dimension."""
 _CUT = frozenset({Op.SPLIT, Op.UNBIND})
 
 
@@ -85,6 +96,11 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
         _refuse_unpacking(ev, target, "self", value.tensor, len(value.items))
     elif items is not None and not stars and (part := _part(items)) is not None:
         _refuse_unpacking(ev, target, PARTS, part, len(items))
+    elif isinstance(value, TensorValue) and not stars and (rows := _rows(value)) is not None:
+        if rows != len(entries):
+            _refuse_unpacking(ev, target, ROWS, value, rows)
+    elif isinstance(value, (TupleValue, ListValue)) and not stars and _is_certain(value):
+        _refuse_values(ev, target, value)
     if items is not None and len(stars) == 1 and len(items) >= len(entries) - 1:
         star = stars[0]
         behind = len(entries) - star - 1
@@ -115,6 +131,29 @@ def _part(items: tuple[Value, ...]) -> TensorValue | None:
     ops = {tensor.origin.op for tensor in tensors if tensor.origin is not None}
     # A tensor of unknown sizes may have fewer parts than requested.
     return tensors[0] if ops <= _CUT and tensors[0].layout is not None else None
+
+
+def _rows(tensor: TensorValue) -> int | None:
+    """Size of the first dimension of a tensor, if it is a known number."""
+    return tensor.layout.sizes[0].value if tensor.layout is not None and tensor.layout.rank else None
+
+
+def _is_certain(value: TupleValue | ListValue) -> bool:
+    """Check for values of a known number, without names: a model's output iterates over its keys."""
+    if isinstance(value, TupleValue):
+        return not value.names
+    return value.items is not None and not value.either
+
+
+def _refuse_values(ev: Evaluator, target: cst.Tuple | cst.List, value: TupleValue | ListValue) -> None:
+    """Report `x, y = batch` of three values, one of them a tensor."""
+    items = value.items or ()
+    first = next((item for item in items if isinstance(item, TensorValue)), None)
+    if first is not None:
+        made_in = None if first.origin is None else first.origin.function
+        undecided = ev.may_not_reach(made_in)
+        place = ev.place(target)
+        ev.emit(WrongCountUnpacked(place, ev.calls, items, len(target.elements), ev.function, undecided))
 
 
 def _refuse_unpacking(

@@ -30,10 +30,12 @@ FAMILY = {
 ALWAYS_RAISED = {
     "SF407": "the call raises a TypeError in every permitted version",
     "SF409": "the trainer's first step raises a TypeError in every permitted version",
+    "SF413": "the unpacking raises a ValueError",
     "SF519": "the loss is a module, or its constructor raises",
     "SF520": "the loss raises a RuntimeError for the dtype or the number of the weights",
     "SF523": "the conversion raises, or the loader's first epoch raises a KeyError",
     "SF607": "the optimizer raises a ValueError or a TypeError",
+    "SF608": "the constructor raises an AttributeError",
     "SF614": "a path in place of the state raises a TypeError",
     "SF902": "the write raises a RuntimeError",
     "SF905": "the conversion raises a RuntimeError",

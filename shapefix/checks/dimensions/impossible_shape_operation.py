@@ -23,7 +23,7 @@ from shapefix.domains.batches import OpRejectedForLastBatch
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.targets import PARTS
+from shapefix.interpreter.targets import PARTS, ROWS
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import (
@@ -109,6 +109,8 @@ def _subject(event: OpRejected) -> str:
     if event.operands[0].name == PARTS:
         return "each part"
     assigned = _assignment(event.place)
+    if event.operands[0].name == ROWS and (assigned is None or _is_inner(assigned, event.place)):
+        return f"the value of `{abbreviate(event.place.code)}`"
     if event.layer is not None and made_inside(event, 0):
         return f"the input of `{layer_code(event.layer)}`"
     value = event.place.node.value if isinstance(event.place.node, cst.Subscript) else None
@@ -120,6 +122,11 @@ def _subject(event: OpRejected) -> str:
     if isinstance(sized, cst.Attribute) and sized.attr.value in ("shape", "size"):
         value = sized.value
     return f"`{abbreviate(event.place.module.code(value))}`"
+
+
+def _is_inner(assigned: cst.Assign, place: Place) -> bool:
+    """Whether the unpacked names are a part of a target: `(h, c)` in `out, (h, c) = lstm(x)`."""
+    return all(target.target is not place.node for target in assigned.targets)
 
 
 def _is_of_one_tensor(event: OpRejected) -> bool:
@@ -149,6 +156,9 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str 
     if isinstance(error, WrongRank) and event.operands[0].name == PARTS:
         parts = "1 part is" if error.have == 1 else f"{error.have} parts are"
         return f"but {parts} unpacked into {error.want[0]} names"
+    if isinstance(error, WrongRank) and event.operands[0].name == ROWS:
+        rows = "1 row is" if error.have == 1 else f"{error.have} rows are"
+        return f"but its {rows} unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function == UNPACKING:
         sizes = "its only size is" if error.have == 1 else f"its {error.have} sizes are"
         return f"but {sizes} unpacked into {error.want[0]} names"

@@ -23,11 +23,20 @@ from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, 
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import layer_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Cause, Diagnostic, Evidence, Fix, Role
+from shapefix.diagnostics import (
+    Applicability,
+    Cause,
+    Diagnostic,
+    Edit,
+    Evidence,
+    ExpectedError,
+    Fix,
+    Role,
+)
 from shapefix.interpreter.events import OperationCalled, OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
-from shapefix.tensors.errors import SizeMismatch
+from shapefix.tensors.errors import NotDivisible, SizeMismatch
 from shapefix.tensors.options import needed_defaults
 from shapefix.tensors.polynomials import product
 
@@ -37,6 +46,9 @@ _MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "
 @rule("SF501", on=OpRejected, reads=(OperationCalled,))
 def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
+    if isinstance(error, NotDivisible) and event.function in FEATURES and not event.operands:
+        yield _heads(event, error, context, rule)
+        return
     setting = taken_by(event) if event.function in FEATURES else None
     if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):
         return
@@ -68,6 +80,31 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
         fixes=_fixes(event, error, context),
         follows=_first_for_tensor(event, error, context, rule),
     )
+
+
+def _heads(event: OpRejected, error: NotDivisible, context: CheckContext, rule: Rule) -> Diagnostic:
+    """Report an attention whose width cannot be split into its heads."""
+    name = FEATURES[event.function][0].parts
+    have, by = f"{error.what}={context.text(error.have)}", f"{name}={context.text(error.by)}"
+    return rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` fails: {have} is not divisible by {by}",
+        error=ExpectedError("AssertionError", "embed_dim must be divisible by num_heads"),
+        evidence=[*call_trace(event), Evidence(event.place.span, f"{have}, {by}", Role.FAILURE)],
+        fixes=[_number_of_heads(event, error, name)],
+    )
+
+
+def _number_of_heads(event: OpRejected, error: NotDivisible, name: str) -> Fix:
+    """Return the fix with the largest smaller number of heads, if the code states the number."""
+    node, width, heads = event.place.node, error.have.value, error.by.value
+    advice = f"choose a multiple of `{name}` for `{error.what}`"
+    given = rewrites.argument(node, 1, name) if isinstance(node, cst.Call) else None
+    if width is None or heads is None or given is None or not isinstance(given.value, cst.Integer):
+        return Fix(Applicability.DISPLAY, advice, ())
+    fitting = next(number for number in range(heads, 0, -1) if width % number == 0)
+    edit = Edit(event.place.module.span(given.value), str(fitting))
+    return Fix(Applicability.UNSAFE, f"use {fitting} heads, or {advice}", (edit,))
 
 
 def _first_for_tensor(

@@ -12,15 +12,17 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Role
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.tables import TableMisuse, TableMisused
 
 _FIRST = {
     TableMisuse.TABLE: "it is made here",
     TableMisuse.COLUMN: "it is made here",
     TableMisuse.TEXTS: "the texts come from here",
+    TableMisuse.GAP: "the rows left keep their labels here",
     TableMisuse.LABEL: "the rows keep their labels in another order here",
 }
+_BY_LABEL = (TableMisuse.LABEL, TableMisuse.GAP)
 
 
 @rule("SF523", on=TableMisused)
@@ -40,8 +42,16 @@ def table_as_tensor(event: TableMisused, context: CheckContext, rule: Rule) -> I
             *made,
             Evidence(event.place.span, _reason(event), Role.FAILURE),
         ],
+        condition=_condition(event),
         fixes=[_fix(event)],
     )
+
+
+def _condition(event: TableMisused) -> Condition | None:
+    """Return the condition of a missing label: the last rows may be the only ones left out."""
+    if event.reason is not TableMisuse.GAP or event.source is None:
+        return None
+    return Condition(f"`{abbreviate(event.source.code)}` leaves out a row before another one")
 
 
 def _reason(event: TableMisused) -> str:
@@ -52,6 +62,8 @@ def _reason(event: TableMisused) -> str:
     if event.reason is TableMisuse.TEXTS:
         return f"column `{event.detail}` holds texts, which are no numbers"
     where = "" if event.source is None else f" ({rewrites.line_of(event.source, event.place.module)})"
+    if event.reason is TableMisuse.GAP:
+        return f"rows are looked up by label, but some are left out{where}; use `.iloc`"
     return f"rows are looked up by label, but their labels are shuffled{where}; use `.iloc`"
 
 
@@ -60,7 +72,7 @@ def _error(event: TableMisused) -> ExpectedError | None:
     if event.reason is TableMisuse.TEXTS:
         # A column of texts raises in another way since pandas 3.
         return None
-    if event.reason is TableMisuse.LABEL:
+    if event.reason in _BY_LABEL:
         return ExpectedError("KeyError", "")
     if is_shared:
         kind = "DataFrame" if event.reason is TableMisuse.TABLE else "Series"
@@ -70,7 +82,7 @@ def _error(event: TableMisused) -> ExpectedError | None:
 
 def _fix(event: TableMisused) -> Fix:
     node, module = event.place.node, event.place.module
-    if event.reason is TableMisuse.LABEL:
+    if event.reason in _BY_LABEL:
         subject = node.value if isinstance(node, cst.Subscript) else None
         if subject is None or event.function.startswith("pandas.<loc>"):
             return Fix(Applicability.DISPLAY, "call `.reset_index(drop=True)` after the split", ())

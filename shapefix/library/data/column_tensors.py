@@ -9,6 +9,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, is_text
+from shapefix.library.ops.value_range import chosen, full_of
 from shapefix.library.tensors import contiguous_result
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.ops import Op
@@ -59,7 +60,9 @@ def stacked(call: Call, features: ListValue, cell: Value, dtype: str | None) -> 
         call, [count(features), *sizes], Op.COLLATE, dtype=dtype, device=placed(call.ev, device, call.place)
     )
     made.row = row_of(cell) if sizes else None
-    return made
+    if isinstance(cell, TensorValue):
+        return chosen(cell, made)
+    return full_of(made, cell) if isinstance(cell, Integer) else made
 
 
 def python_dtype(dtype: str | None) -> str | None:

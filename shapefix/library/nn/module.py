@@ -10,6 +10,7 @@ from shapefix.domains.checkpoints import Checkpoints
 from shapefix.domains.devices import OF_MODULE, ModuleDevice, named_device, placed
 from shapefix.domains.gradients import Gradients, require_grad
 from shapefix.domains.modes import EvaluationRecorded
+from shapefix.domains.registration import AssignedBeforeInit
 from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
@@ -171,6 +172,8 @@ def _refuse_before_init(ev: Evaluator, owner: Value, name: str, value: Value, no
     is_plain = MODULE in bases <= {MODULE, "builtins.object"} and is_closed(owner.cls)
     is_module = isinstance(value, LibraryObject) and derives(value.kind, MODULE)
     if is_plain and is_module and not ev.frame.module.once(function, _calls_init):
+        if not ev.expects("AttributeError"):
+            ev.emit(AssignedBeforeInit(ev.place(node), ev.calls, owner, function))
         ev.refused = True
         ev.refusals += 1
 

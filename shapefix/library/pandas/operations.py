@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value, integer
+from shapefix.interpreter.values import NONE, Constant, LibraryObject, Slice, Unknown, Value, integer
 from shapefix.library.numpy_arrays import SERIES, as_array, new_array, numpy_dtype, with_range
 from shapefix.library.numpy_operations import promoted
 from shapefix.library.ops.value_range import range_of
@@ -18,6 +18,8 @@ from shapefix.library.pandas.tables import (
     columns_of,
     forget_columns,
     in_asked_dtype,
+    leaves_out_rows,
+    part_of_rows,
     rows_of,
     shuffled_at,
     some_rows,
@@ -102,6 +104,8 @@ def read(call: Call) -> Value:
     """Column of a name, or a table of some of the columns, or of some of the rows."""
     columns, key = columns_of(call.receiver), call.value(0)
     place = shuffled_at(call.receiver)
+    if isinstance(call.receiver, LibraryObject) and leaves_out_rows(call, key):
+        return part_of_rows(call, call.receiver)
     if columns is None or not isinstance(call.receiver, LibraryObject):
         is_name = isinstance(key, Constant) and isinstance(key.value, str)
         column = LibraryObject(SERIES, {}, call.place) if is_name and place is not None else Unknown()
@@ -114,7 +118,7 @@ def read(call: Call) -> Value:
         return with_labels_of(call, table_of(call, chosen, rows_of(call.receiver)), place)
     if elements(key) is not None or (isinstance(key, ListValue) and as_array(key) is None):
         return Unknown()
-    return some_rows(call, columns) if as_array(key) is not None else Unknown()
+    return some_rows(call, columns) if as_array(key) is not None or isinstance(key, Slice) else Unknown()
 
 
 @method(FRAME, "__setitem__")
@@ -195,6 +199,8 @@ def without(call: Call) -> Value:
     axis = call.value(1, "axis")
     if labels is None and isinstance(axis, Constant) and axis.value in (1, "columns"):
         labels = call.value(0, "labels")
+    if "axis" not in keywords and axis is None and labels is None and isinstance(table, LibraryObject):
+        return part_of_rows(call, table)
     given = (labels,) if isinstance(labels, Constant) else elements(labels) or ()
     names = {name.value for name in given if isinstance(name, Constant)}
     if columns is None or not names or len(names) != len(given) or not isinstance(table, LibraryObject):
@@ -224,6 +230,15 @@ def same_columns(call: Call) -> Value:
     return with_labels_of(call, some_rows(call, columns), place)
 
 
+@method(FRAME, "query")
+def queried(call: Call) -> Value:
+    """Rows of a condition, with their labels."""
+    if "inplace" in call.arguments.keywords or not isinstance(call.receiver, LibraryObject):
+        forget_columns(call, call.receiver)
+        return Unknown()
+    return part_of_rows(call, call.receiver)
+
+
 def _leaves_out_rows(call: Call) -> bool:
     """Check for a sample of fewer rows with their labels."""
     keywords, part = call.arguments.keywords, call.constant(1, "frac")
@@ -235,7 +250,7 @@ def _leaves_out_rows(call: Call) -> bool:
 @method(
     FRAME,
     *("insert", "pop", "update", "fillna", "rename", "replace", "dropna", "drop_duplicates", "sort_values"),
-    *("set_index", "eval", "query", "interpolate", "ffill", "bfill", "clip", "where", "mask", "@at"),
+    *("set_index", "eval", "interpolate", "ffill", "bfill", "clip", "where", "mask", "@at"),
     *("@iat", "apply", "pipe", "assign", "transform"),
 )
 def perhaps_written(call: Call) -> Value:

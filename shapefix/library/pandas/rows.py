@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from shapefix.domains.tables import TableMisuse, TableMisused
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
@@ -25,6 +27,8 @@ from shapefix.library.pandas.tables import (
     Columns,
     columns_of,
     forget_columns,
+    leaves_out_rows,
+    part_of_rows,
     rows_of,
     shuffled_at,
     some_rows,
@@ -35,6 +39,8 @@ from shapefix.library.registry import declare, method
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.symbols import SampleIndex
 
+_SHUFFLES = ("sample", "train_test_split", "shuffle")
+"""Functions that put the rows of a table into another order; others leave some of them out."""
 _ROW = "pandas.<row>"
 _LOC = "pandas.<loc>"
 _ILOC = "pandas.<iloc>"
@@ -75,7 +81,9 @@ def note_label(call: Call, index: Value | None) -> None:
     place = shuffled_at(call.receiver)
     is_position = isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex)
     if place is not None and is_position:
-        call.ev.emit(TableMisused(call.place, call.ev.calls, TableMisuse.LABEL, call.name, place))
+        is_order = isinstance(place.node, cst.Call) and place.module.code(place.node.func).endswith(_SHUFFLES)
+        reason = TableMisuse.LABEL if is_order else TableMisuse.GAP
+        call.ev.emit(TableMisused(call.place, call.ev.calls, reason, call.name, place))
 
 
 @method(FRAME, "@iloc")
@@ -105,13 +113,19 @@ def row(call: Call) -> Value:
     if held is not None:
         return number_of(call, held) if is_one_row(index) else Unknown()
     columns = columns_of(table)
+    if isinstance(table, LibraryObject) and table.kind == FRAME and isinstance(index, Slice):
+        return part_of_rows(call, table) if leaves_out_rows(call, index) else _first_rows(call, columns)
     if columns is None or not isinstance(table, LibraryObject):
         return Unknown()
     if isinstance(index, TupleValue) and len(index.items) == 2:
         return _block(call, table, columns, *index.items)
     if is_one_row(index):
         return LibraryObject(_ROW, {}, call.place, {COLUMNS: dict(columns)})
-    return some_rows(call, columns) if isinstance(index, Slice) else Unknown()
+    return Unknown()
+
+
+def _first_rows(call: Call, columns: Columns | None) -> Value:
+    return Unknown() if columns is None else some_rows(call, columns)
 
 
 def _block(call: Call, table: LibraryObject, columns: Columns, rows: Value, chosen: Value) -> Value:

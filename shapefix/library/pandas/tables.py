@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import libcst as cst
+
 from shapefix.domains.tables import TableMisuse, TableMisused
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
-from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import Constant, LibraryObject, Slice, Unknown, Value
 from shapefix.library.numpy_arrays import (
     SERIES,
     as_array,
@@ -155,6 +157,28 @@ def some_rows(call: Call, columns: Columns) -> Value:
     arrays = {name: as_array(column) for name, column in columns.items()}
     kept = {n: column_of(call, rows, None if a is None else a.dtype, None) for n, a in arrays.items()}
     return table_of(call, kept, rows)
+
+
+def part_of_rows(call: Call, table: LibraryObject) -> Value:
+    """Some of the rows of a table, which keep their labels: there are gaps between these."""
+    columns = columns_of(table)
+    made = LibraryObject(FRAME, {}, call.place) if columns is None else some_rows(call, columns)
+    return with_labels_of(call, made, call.place)
+
+
+def leaves_out_rows(call: Call, key: Value | None) -> bool:
+    """Check an index for a mask, or for a slice behind the first row."""
+    if isinstance(key, Slice):
+        start = key.start.value if isinstance(key.start, Constant) else None
+        return type(start) is int and start != 0
+    held, node = as_array(key), call.place.node
+    if held is not None:
+        return held.dtype == "bool"
+    if not isinstance(key, Unknown) or not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        return False
+    index = node.slice[0].slice
+    # A comparison with a column is a mask, even if the column is not known.
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.Comparison)
 
 
 def in_asked_dtype(call: Call, array: Value) -> Value:

@@ -270,10 +270,22 @@ def resize(call: Call) -> Value:
 
 def _setting(call: Call, name: str) -> Size | None:
     """Size in the model's configuration."""
-    config = fields_of(call.receiver).get("config")
+    return setting_of(call, call.receiver, name)
+
+
+def setting_of(call: Call, model: Value | None, name: str) -> Size | None:
+    """Size in the configuration of a model."""
+    config = fields_of(model).get("config")
     if config is None:
         return None
     return as_size(attribute(call.ev, config, name, call.place.node))
+
+
+def classes_of(call: Call, model: Value | None) -> Size | None:
+    """Number of classes of a model with a cross-entropy over classes; None for others."""
+    own = class_of(model)
+    is_classifier = own is not None and kind_of(own) in (SEQUENCES, TOKENS, IMAGES)
+    return setting_of(call, model, "num_labels") if is_classifier else None
 
 
 _TEXTS = frozenset({CAUSAL, MASKED, SEQ2SEQ, TOKENS, SEQUENCES, ANSWERS})

@@ -31,8 +31,10 @@ from shapefix.library.registry import declare, function, method
 from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import bound
 from shapefix.library.transformers.added_tokens import note_rows_missing
+from shapefix.library.transformers.class_labels import compare_labels
 from shapefix.library.transformers.classifier_padding import note_trained
 from shapefix.library.transformers.model_calls import signature_of
+from shapefix.library.transformers.models import classes_of
 from shapefix.library.transformers.token_losses import token_loss
 from shapefix.tensors.polynomials import Size
 
@@ -131,7 +133,7 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
         if isinstance(dataset, Constant) and dataset.value is None:
             continue
         since = now()
-        one = sample(call, dataset)
+        one = sample(call, dataset, is_whole=True)
         note_dataset(call.ev, call.place, kind.rpartition(".")[2], dataset, one)
         if not isinstance(one, DictValue) or any(one is other for other in seen):
             continue
@@ -217,6 +219,8 @@ def _collate(
         flags=assumed(call.ev),
     )
     call.ev.emit(event)
+    if is_training and isinstance(batch, DictValue):
+        compare_labels(call, model, batch.fields.get("labels"), classes_of(call, model))
     if signature is not None and isinstance(batch, DictValue):
         certain = certain_keys(call.ev, batch)
         keywords = {str(key): batch.fields[key] for key in certain}
