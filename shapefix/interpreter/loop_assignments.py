@@ -1,4 +1,4 @@
-"""Assignments in the body of a loop, and the names that they read; found in the code alone."""
+"""Assignments in the body of a loop, and the names read by them; found in the code alone."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Rebinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ItemPick:
     """Sizes of one item: the symbols varying along axes are fixed."""
 
     axes: Collection[RaggedDim]
@@ -92,12 +92,12 @@ class Selection:
         return Size.symbol(symbol.name, symbol.least) if symbol.axis in self.axes else None
 
 
-Renewal = Rebinding | Selection
+Renewal = Rebinding | ItemPick
 
 
 def selected(value: Value, axes: Collection[RaggedDim]) -> Value:
     """Value of one certain item; its sizes are the same at each use."""
-    return _renewed(value, Selection(axes), {}, 0)
+    return _renewed(value, ItemPick(axes), {}, 0)
 
 
 def rebound(

@@ -27,7 +27,6 @@ from shapefix.server.code_actions import (
 from shapefix.server.code_lenses import code_lenses
 from shapefix.server.hovers import PointedRule, pointed
 from shapefix.server.inlay_hints import inlay_hints
-from shapefix.server.known_values import KnownValues
 from shapefix.server.lsp_diagnostics import lsp_diagnostic
 from shapefix.server.messages import (
     AnalysisLost,
@@ -51,6 +50,7 @@ from shapefix.server.script_actions import (
     probe_action,
 )
 from shapefix.server.shown_documents import ShownDocuments
+from shapefix.server.values_of_texts import ValuesOfTexts
 from shapefix.server.work_progress import WorkProgress
 
 DEBOUNCE = 0.15
@@ -92,7 +92,7 @@ class ShapefixServer(LanguageServer):
         super().__init__("shapefix", shapefix.__version__, notebook_document_sync=_NOTEBOOKS)
         self.opened = OpenDocuments()
         self._published = PublishedFindings(self, self.opened)
-        self._known = KnownValues()
+        self._known = ValuesOfTexts()
         self.options = ServerOptions()
         self._process: AnalysisProcess | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

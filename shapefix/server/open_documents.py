@@ -1,4 +1,4 @@
-"""The files that are open in an editor, by path and by the URIs of their texts."""
+"""The open files of an editor, by path and by the URIs of their texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OpenDocuments:
         return self._numbers
 
     def put(self, file: OpenFile) -> frozenset[str]:
-        """Open or change a file; return the URIs of its texts that are gone, such as deleted cells."""
+        """Open or change a file; return the URIs of its former texts, such as deleted cells."""
         before = self._files.get(file.path)
         gone = self._forget_uris(before)
         self._files[file.path] = file
@@ -39,7 +39,7 @@ class OpenDocuments:
         return gone - self._of_uri.keys()
 
     def put_notebook(self, path: str, cells: tuple[OpenCell, ...]) -> OpenFile:
-        """Note the cells of a notebook, and return the file that they make."""
+        """Note the cells of a notebook, and return its file."""
         self._cells[path] = cells
         return notebook_file(path, self.next_number(), cells)
 

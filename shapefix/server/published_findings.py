@@ -1,4 +1,4 @@
-"""The findings that a client sees: sent to it, or kept for its request."""
+"""The findings of a client: sent to it, or kept for its request."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PublishedFindings:
         return self._findings.get(path, ())
 
     def report(self, path: str, previous: str | None) -> types.DocumentDiagnosticReport:
-        """Return the diagnostics of an open text that was checked; previous is the report of the client."""
+        """Return the diagnostics of a checked text; previous is the number of the report of the client."""
         report = self._reports[path]
         self._pulled[path] = report.number
         if previous == report.number:

@@ -237,7 +237,7 @@ class UnusedCode:
                         yield node
 
     def _mentioning(self, name: str) -> Iterator[_Region]:
-        """Yield the code that mentions a name; a file is parsed only when its turn comes."""
+        """Yield the code with a name in it; a file is parsed only when its turn comes."""
         if name not in self._mentions:
             word = _whole_word(name)
             self._mentions[name] = tuple(path for path in self._files if word.search(self._data(path) or b""))
@@ -424,12 +424,12 @@ def _names(root: ast.AST) -> Iterator[str]:
 
 
 def _words(node: ast.Constant) -> list[str]:
-    """Return the parts of a string that names a definition, or a path to one."""
+    """Return the parts of a string with the name of a definition, or with a path to one."""
     return _WORD.findall(node.value) if isinstance(node.value, str) and _PATH.fullmatch(node.value) else []
 
 
 def _unused_strings(root: ast.AST) -> Iterator[ast.AST | None]:
-    """Yield the docstrings, the strings that are keys, and those that are printed: `logs["accuracy"]`."""
+    """Yield the docstrings, the keys, and the printed strings: `logs["accuracy"]`."""
     for node in ast.walk(root):
         if isinstance(node, ast.Expr):
             yield node.value

@@ -1,4 +1,4 @@
-"""Places where samples, settings and collators are made."""
+"""Places of samples, settings and collators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values known in open texts, kept while a text that was edited is analyzed again."""
+"""The last known values in open texts, kept during the analysis of an edited one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from shapefix.server.open_files import OpenFile, OpenPart
 from shapefix.server.open_texts import MovedRows, moved_rows
 
 
-class KnownValues:
+class ValuesOfTexts:
     """The last known values in each open text, and the calls of its modules."""
 
     def __init__(self) -> None:
         self._values: dict[str, tuple[str, tuple[HeldName, ...]]] = {}
-        """The values by the path of the text, with the text that they are of."""
+        """The values by the path of the text, with the text of that moment."""
         self._calls: dict[str, tuple[CallsOfForward, ...]] = {}
 
     def take(self, file: OpenFile, found: ValuesFound) -> bool:
-        """Note the values of a file; return whether they are others than before."""
+        """Note the values of a file; return whether they have changed."""
         if found.values is None:
             return False
         changed = False
