@@ -103,7 +103,7 @@ def _before(ev: Evaluator, step: OptimizerStepped) -> list[Backward]:
 
 
 def _changed(step: OptimizerStepped) -> frozenset[Value]:
-    """Modules whose parameters an optimizer certainly has."""
+    """Modules with parameters certainly in an optimizer."""
     owners = facts_of(step.optimizer).known(Owners)
     found: frozenset[Value] = frozenset()
     for module in () if owners is None else owners.modules:
