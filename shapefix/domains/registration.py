@@ -31,7 +31,7 @@ class UnregisteredSet(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AssignedBeforeInit(Event):
-    """Assignment of a layer in a constructor that never calls `Module.__init__`.
+    """Assignment of a layer in a constructor without a call of `Module.__init__`.
 
     The place is that of the attribute; owner is the new object, constructor its `__init__`.
     """

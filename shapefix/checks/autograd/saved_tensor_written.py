@@ -15,6 +15,7 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.gradients import depends_on
 from shapefix.domains.saved_tensors import SavedTensor, SavedTensorWritten
+from shapefix.domains.stepped_weights import WeightsStepped
 from shapefix.domains.training import Backward
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject
@@ -33,10 +34,42 @@ _OPERATORS = {
 }
 
 
-@rule("SF901", on=SavedTensorWritten)
+@rule("SF901", on=(SavedTensorWritten, WeightsStepped))
 def saved_tensor_written(
-    event: SavedTensorWritten, context: CheckContext, rule: Rule
+    event: SavedTensorWritten | WeightsStepped, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
+    if isinstance(event, SavedTensorWritten):
+        yield from _written(event, context, rule)
+    else:
+        yield _stepped(event, rule)
+
+
+def _stepped(event: WeightsStepped, rule: Rule) -> Diagnostic:
+    """Report a step between a forward pass and its backward."""
+    step, made = event.step.place, event.made.place
+    code, operation = abbreviate(step.code), abbreviate(made.code)
+    backward = f"`{abbreviate(event.place.code)}` ({rewrites.line_of(event.place, step.module)})"
+    return rule.diagnostic(
+        step.span,
+        f"`{code}` changes weights that {backward} still needs: it runs between forward and backward",
+        error=_ERROR,
+        evidence=[
+            *call_trace(event),
+            Evidence(made.span, "the weight is saved for the gradient", Role.CAUSE, f"`{operation}`"),
+            Evidence(step.span, "the weight is overwritten here"),
+            Evidence(event.place.span, "the gradient is computed here"),
+        ],
+        fixes=[
+            Fix(
+                Applicability.DISPLAY,
+                f"compute the loss after `{code}`, or step after both backwards",
+                (),
+            )
+        ],
+    )
+
+
+def _written(event: SavedTensorWritten, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.undecided or event.saved.place.node is event.place.node:
         return
     found = _backward(event, context)

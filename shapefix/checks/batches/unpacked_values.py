@@ -41,7 +41,7 @@ def unpacked_values(event: WrongCountUnpacked, context: CheckContext, rule: Rule
 
 
 def _is_tried(place: Place) -> bool:
-    """Whether the code is in a `try`, which may be there for this very error."""
+    """Whether the code is in a `try`, perhaps for this very error."""
     return any(isinstance(node, (cst.Try, cst.TryStar)) for node in enclosing(place.module, place.node))
 
 

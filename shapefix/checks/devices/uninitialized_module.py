@@ -1,4 +1,4 @@
-"""SF608: a module whose constructor does not call the constructor of `nn.Module`."""
+"""SF608: a constructor of a module without a call of `nn.Module.__init__`."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
 
 
 def _heads(event: OpRejected, error: NotDivisible, context: CheckContext, rule: Rule) -> Diagnostic:
-    """Report an attention whose width cannot be split into its heads."""
+    """Report an attention with a width not divisible by its number of heads."""
     name = FEATURES[event.function][0].parts
     have, by = f"{error.what}={context.text(error.have)}", f"{name}={context.text(error.by)}"
     return rule.diagnostic(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from shapefix.domains.gradients import is_leaf
 from shapefix.domains.reused_graphs import note_second_backward
+from shapefix.domains.stepped_weights import note_stepped_weights
 from shapefix.domains.training import (
     PENDING,
     Backward,
@@ -100,6 +101,7 @@ def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> V
     leaf = tensor is not None and is_leaf(call.ev, tensor)
     event = Backward(*at, tensor, requires, leaf, gradients)
     note_second_backward(call.ev, event)
+    note_stepped_weights(call.ev, event)
     call.ev.emit(event)
     return NONE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.domains.stepped_weights import note_certain_step
 from shapefix.domains.training import OptimizerCreated, OptimizerStepped, Owners, PendingGradients
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
@@ -135,7 +136,9 @@ def note_optimizer_step(
 ) -> None:
     """Report an optimizer's step, and record it."""
     gradients = known_gradients(call)
-    call.ev.emit(OptimizerStepped(*where(call), stepped, scaler, gradients, closure))
+    event = OptimizerStepped(*where(call), stepped, scaler, gradients, closure)
+    call.ev.emit(event)
+    note_certain_step(call.ev, event)
     if closure:
         remember(call, Unknown())
     elif isinstance(gradients, PendingGradients) and stepped is not None:

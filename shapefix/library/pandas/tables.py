@@ -160,14 +160,14 @@ def some_rows(call: Call, columns: Columns) -> Value:
 
 
 def part_of_rows(call: Call, table: LibraryObject) -> Value:
-    """Some of the rows of a table, which keep their labels: there are gaps between these."""
+    """Some of the rows of a table, with their labels: there are gaps between these."""
     columns = columns_of(table)
     made = LibraryObject(FRAME, {}, call.place) if columns is None else some_rows(call, columns)
     return with_labels_of(call, made, call.place)
 
 
 def leaves_out_rows(call: Call, key: Value | None) -> bool:
-    """Check an index for a mask, or for a slice behind the first row."""
+    """Check an index for a mask, or for a slice after the first row."""
     if isinstance(key, Slice):
         start = key.start.value if isinstance(key.start, Constant) else None
         return type(start) is int and start != 0

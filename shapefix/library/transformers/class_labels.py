@@ -16,7 +16,7 @@ _LOSS = "torch.nn.CrossEntropyLoss"
 
 
 def compare_classes(call: Call, classes: Size | None) -> None:
-    """Report labels outside of the classes of a model that is called with them."""
+    """Report labels outside of the classes of the called model."""
     compare_labels(call, call.receiver, call.arguments.keywords.get("labels"), classes)
 
 
