@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
@@ -12,6 +14,7 @@ from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown
+from shapefix.tensors.bounds import same
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import (
     ClassesLast,
@@ -248,7 +251,7 @@ def _of_sizes(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedEr
     if name == "masked_fill":
         return _of_elements(error, sizes=False)
     is_binary = name in _OPERATORS if is_operator else name in (*BINARY_NAMES, "pad_sequence")
-    return _of_elements(error, sizes) if is_binary else None
+    return _of_elements(error, sizes and _is_compared_first(event, error)) if is_binary else None
 
 
 def _number(size: Size) -> int | str:
@@ -270,7 +273,17 @@ def _of_target(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedE
         shape = _numbers(event.operands[0].layout) if sizes else "..."
         words = f"output with shape [{shape}] doesn't match the broadcast shape [...]"
         return ExpectedError("RuntimeError", words)
-    return _of_elements(error, sizes)
+    return _of_elements(error, sizes and _is_compared_first(event, error))
+
+
+def _is_compared_first(event: OpRejected, error: SizeMismatch) -> bool:
+    """Whether torch gets to these sizes: it begins at the last dimension, where unknown ones may differ."""
+    layouts = [event.operands[number].layout for number in (error.operand, error.other or 0)]
+    if layouts[0] is None or layouts[1] is None:
+        return True
+    after = layouts[0].rank - error.dim - 1
+    pairs = zip(reversed(layouts[0].sizes), reversed(layouts[1].sizes), strict=False)
+    return all(same(one, two) or 1 in (one.value, two.value) for one, two in islice(pairs, after))
 
 
 def _of_state(error: SizeMismatch | WrongRank, name: str) -> ExpectedError:
@@ -370,7 +383,7 @@ def _ranks(event: OpRejected) -> list[int | None]:
     return [None if each.layout is None else each.layout.rank for each in event.operands]
 
 
-def _of_elements(error: SizeMismatch, sizes: bool = True) -> ExpectedError | None:
+def _of_elements(error: SizeMismatch, sizes: bool) -> ExpectedError | None:
     """Return the exception for two operands with incompatible sizes."""
     if error.other is None:
         return None
@@ -415,7 +428,9 @@ def _of_loss(event: OpRejected, name: str) -> ExpectedError | None:
         words = f"Using a target size ({target}) that is different to the input size ({given})"
         return ExpectedError("ValueError", words)
     if name in _BY_ELEMENT:
-        return _of_elements(error) if isinstance(error, SizeMismatch) else None
+        if not isinstance(error, SizeMismatch):
+            return None
+        return _of_elements(error, _is_compared_first(event, error))
     if isinstance(error, ClassesLast):
         words = "Expected target size [...], got [...]"
         return ExpectedError("RuntimeError", words) if ranks[0] == 3 else None
