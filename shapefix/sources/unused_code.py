@@ -177,7 +177,7 @@ class UnusedCode:
 
     def _code(self, path: str) -> _Code:
         if path not in self._codes:
-            self._codes[path] = _read(path, self._data(path) or b"")
+            self._codes[path] = _read(self._data(path) or b"")
         return self._codes[path]
 
     def _is_used(self, path: str, definition: Definition) -> bool:
@@ -343,17 +343,17 @@ def _last(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _read(path: str, data: bytes) -> _Code:
+def _read(data: bytes) -> _Code:
     """Parse a file; unparsable code mentions all of its words."""
     text = data.decode("utf-8", "replace")
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return _Code(None, (_Region("", "", frozenset(_WORD.findall(text))),))
-    return _Code(tree, tuple(_regions(tree, PurePath(path).name == "__init__.py")))
+    return _Code(tree, tuple(_regions(tree)))
 
 
-def _regions(tree: ast.Module, is_package: bool) -> Iterator[_Region]:
+def _regions(tree: ast.Module) -> Iterator[_Region]:
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             methods = set(_methods(statement))
@@ -364,8 +364,8 @@ def _regions(tree: ast.Module, is_package: bool) -> Iterator[_Region]:
             yield _Region(statement.name, "", frozenset(names))
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield _Region(statement.name, "", _names_in(statement))
-        elif not isinstance(statement, ast.ImportFrom) or is_package or _renames(statement):
-            # The code with the imported name mentions it, too; a package imports it for others.
+        elif not isinstance(statement, ast.ImportFrom) or _renames(statement):
+            # The code that uses an imported name mentions it, too.
             yield _Region("", "", frozenset(_names(statement)))
 
 

@@ -97,7 +97,6 @@ def test_a_class_without_a_use_is_info_in_a_project_with_a_program(write: Write)
 USED = {
     "an import with a use": {"tool.py": "import torch\nfrom models.old import OldNet\n\nnet = OldNet()\n"},
     "an import under another name": {"tool.py": "import torch\nfrom models.old import OldNet as Net\n"},
-    "an import of a package": {"models/__init__.py": "from models.old import OldNet\n"},
     "a path in a string": {"tool.py": "NAMES = ['models.old.OldNet']\n"},
     "a variable of the module": {
         "tool.py": "def use():\n    global OldNet\n    OldNet = make(OldNet)\n\nuse()\n"
@@ -128,6 +127,7 @@ UNUSED = {
     "a use in unused code": {
         "models/other.py": "from torch import nn\n\n\nclass Other:\n    old = 'OldNet'\n"
     },
+    "an import of a package": {"models/__init__.py": "from models.old import OldNet\n"},
     "an import without a use": {"tool.py": "import torch\nfrom models.old import OldNet\n"},
     "a variable of a function": {
         "tool.py": (
