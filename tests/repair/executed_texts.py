@@ -127,6 +127,10 @@ def _executed(text: str, modules: Mapping[str, str]) -> dict[str, Any]:
             exec(compile(text, TEXT, "exec", dont_inherit=True), names)
         except Exception as raised:
             error, place = f"{type(raised).__name__}: {raised}", _place(raised, modules)
+        finally:
+            # The next text may create a group of its own.
+            if torch.distributed.is_available() and torch.distributed.is_initialized():
+                torch.distributed.destroy_process_group()
         values = described_names(names)
     return {"error": error, "place": place, "values": values}
 

@@ -11,8 +11,9 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.describe import describe
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.torch_errors import unpacking_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.events import WrongCountUnpacked
 from shapefix.interpreter.modules import Place
@@ -24,11 +25,10 @@ def unpacked_values(event: WrongCountUnpacked, context: CheckContext, rule: Rule
         return
     have, want = len(event.items), event.want
     values = "1 value" if have == 1 else f"{have} values"
-    text = "too many" if have > want else "not enough"
     yield rule.diagnostic(
         event.place.span,
         f"`{abbreviate(_code(event.place))}`: {values} for {want} names",
-        error=ExpectedError("ValueError", f"{text} values to unpack (expected {want}"),
+        error=unpacking_error(have, want),
         evidence=[
             *call_trace(event),
             *(

@@ -219,12 +219,16 @@ def _of_index(
     return ExpectedError("IndexError", words)
 
 
+def unpacking_error(have: int, want: int) -> ExpectedError:
+    """Return the exception for a number of values unpacked into another number of names."""
+    much, got = ("too many", "") if have > want else ("not enough", f", got {have}")
+    return ExpectedError("ValueError", f"{much} values to unpack (expected {want}{got})")
+
+
 def _of_dimensions(event: OpRejected, error: WrongRank) -> ExpectedError | None:
     name = event.function.rpartition(".")[2]
     if event.function == UNPACKING:
-        have, want = error.have, error.want[0]
-        much, got = ("too many", "") if have > want else ("not enough", f", got {have}")
-        return ExpectedError("ValueError", f"{much} values to unpack (expected {want}{got})")
+        return unpacking_error(error.have, error.want[0])
     words = _RANKS.get((name, error.operand), "")
     if name == "dot" and None not in (ranks := _ranks(event)):
         words = "1D tensors expected, but got {}D and {}D tensors".format(*ranks)
