@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import Check
+from checking import Check
 
 SHORTCUT = """\
 import torch

@@ -281,7 +281,7 @@ def _of_target(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedE
 
 
 def _is_compared_first(event: OpRejected, error: SizeMismatch) -> bool:
-    """Whether torch gets to these sizes: it begins at the last dimension, where unknown ones may differ."""
+    """Whether torch compares these sizes first; it begins at the last dimension, perhaps unequal, too."""
     layouts = [event.operands[number].layout for number in (error.operand, error.other or 0)]
     if layouts[0] is None or layouts[1] is None:
         return True
