@@ -18,7 +18,14 @@ from itertools import islice
 from shapefix.diagnostics import Failure
 from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
 from shapefix.sources.required_libraries import PACKAGES, PYTHON, REQUIRED, TRANSFORMERS, RequiredLibrary
-from shapefix.sources.requirement_formats import LISTS_OF_PACKAGES, READERS, Reader, bounds_in, exported_installs, installs
+from shapefix.sources.requirement_formats import (
+    LISTS_OF_PACKAGES,
+    READERS,
+    Reader,
+    bounds_in,
+    exported_installs,
+    installs,
+)
 from shapefix.sources.text import (
     LARGEST_NOTEBOOK,
     LARGEST_SETTINGS,
@@ -77,8 +84,9 @@ class Requirements:
     def transformers_version(self, path: str, root: str) -> str | None:
         """The newest version of transformers for the file at path, in the project at root.
 
-        It is that of the nearest requirement: the commands of a notebook's cells, also where it is exported as
-        a script, then the folders from its own up to root. Without any it is None: assume the newest version. Never raises.
+        It is that of the nearest requirement: the commands of a notebook, also in the script that it is
+        exported as, then the folders from its own up to root. Without any it is None: assume the newest
+        version. Never raises.
         """
         return self._for_file(path, root).transformers
 

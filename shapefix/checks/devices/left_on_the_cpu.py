@@ -368,7 +368,7 @@ def _moves_itself(made: Place) -> bool:
 
 
 def _as_buffer(made: Place, assign: cst.Assign, name: str, *, is_lasting: bool) -> Iterator[Fix]:
-    """Yield a call of `register_buffer`; is_lasting is whether torch may be too old to leave it out of states."""
+    """Yield a call of `register_buffer`; is_lasting is whether torch may be too old for `persistent=`."""
     owner = enclosing_class(made)
     if owner is None or not _is_tensor(assign.value, made.node):
         return
