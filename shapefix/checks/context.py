@@ -21,6 +21,7 @@ from shapefix.interpreter.evaluator import SCRIPT_WAY, Loop, Way
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Value
+from shapefix.sources.versions import release
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.ops import Op
@@ -48,6 +49,13 @@ class CheckContext:
     may_be_moved: Callable[[str], bool] = lambda name: True
     ways: Mapping[Event, Way] = field(default_factory=dict)
     """The ways to events, except for those that each run of the script gets to."""
+    oldest_versions: Mapping[str, str] = field(default_factory=dict)
+    """The oldest version of each library that the project permits."""
+
+    def permits_older(self, package: str, version: str) -> bool:
+        """Check whether the project may run with a version of a library before this one."""
+        oldest = self.oldest_versions.get(package)
+        return oldest is not None and release(oldest)[:2] < release(version)[:2]
 
     def way(self, event: Event) -> Way:
         """Return how the run got to an event."""

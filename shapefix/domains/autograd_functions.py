@@ -28,13 +28,15 @@ _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.MatrixMultip
 class GradientsMiscounted(Event):
     """A `return` in the backward of an autograd function with a wrong number of gradients.
 
-    forward is the method with the inputs; wanted is their number, given that of the returned gradients.
+    forward is the method with the inputs. wanted is the nearest number of gradients without an error, given that
+    of the returned ones; has_defaults is whether `apply` decides the number of inputs.
     """
 
     name: str
     forward: Place
     wanted: int
     given: int
+    has_defaults: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,7 +69,7 @@ def _note_function(ev: Evaluator, cls: ClassValue) -> None:
             continue
         wanted = least if counted[0] < least else most
         place, start = Place(cls.module, statement), Place(cls.module, forward.params)
-        ev.emit(GradientsMiscounted(place, ev.calls, cls.name, start, wanted, counted[0]))
+        ev.emit(GradientsMiscounted(place, ev.calls, cls.name, start, wanted, counted[0], least != most))
 
 
 def _method(cls: ClassValue, name: str) -> cst.FunctionDef | None:

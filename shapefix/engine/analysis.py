@@ -180,7 +180,9 @@ class FileAnalyzer:
                 # The run of the script reports what is wrong for it, too.
                 probes.found.add(script)
                 events = [event for event in events if event not in demo]
-        run = CheckContext(events, ev.symbol_names, uses_gpu, ev.loops_to, may_be_moved, ev.ways)
+        run = CheckContext(
+            events, ev.symbol_names, uses_gpu, ev.loops_to, may_be_moved, ev.ways, self._oldest
+        )
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):

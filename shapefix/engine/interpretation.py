@@ -129,6 +129,9 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
+_TOKENIZER = "tokenizer error: no matching outer block"
+
+
 def parse_failure(source: SourceText, error: cst.ParserSyntaxError | RecursionError) -> Failure:
     """Explain why a text could not be parsed or run, in Python's own words if Python rejects it, too."""
     failure = python_failure(source)
@@ -138,4 +141,7 @@ def parse_failure(source: SourceText, error: cst.ParserSyntaxError | RecursionEr
         return Failure(source.path, "is nested too deeply to be analyzed")
     text = error.message.removeprefix("Syntax Error:").strip()
     message = text.splitlines()[0] if text else "invalid syntax"
+    if message.startswith(_TOKENIZER):
+        # libcst refuses some mixtures that Python reads; it does not say where.
+        return Failure(source.path, "cannot be parsed: tabs and spaces are mixed in its indentation")
     return Failure(source.path, f"cannot be parsed: {message}", error.raw_line, error.raw_column + 1)

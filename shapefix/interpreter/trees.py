@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import libcst as cst
 
+from shapefix.sources.indentation import parse_as_python
+
 _LOCK = threading.Lock()
 _WHITESPACE = cst.SimpleWhitespace
 _KEPT: dict[str, cst.SimpleWhitespace] = {}
@@ -17,11 +19,12 @@ _LONGEST = 8
 def tree_of(text: str) -> cst.Module:
     """Parse a text as libcst.parse_module does, in three quarters of the time and half the memory.
 
-    Equal whitespace is a single shared node, so only other nodes have a position of their own.
-    Raises what libcst.parse_module raises: ParserSyntaxError, RecursionError.
+    Equal whitespace is a single shared node, so only other nodes have a position of their own. Mixtures of
+    tabs and spaces are read as Python reads them. Raises what libcst.parse_module raises: ParserSyntaxError,
+    RecursionError.
     """
     with _LOCK, _for_reading():
-        return cst.parse_module(text)
+        return parse_as_python(text, cst.parse_module)
 
 
 @contextmanager

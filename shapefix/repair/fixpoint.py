@@ -14,6 +14,7 @@ from typing import TypeAlias
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
 from shapefix.repair.imports import NameTaken, import_edits
+from shapefix.sources.indentation import parse_as_python
 
 Analyze: TypeAlias = Callable[[str], Sequence[Diagnostic]]
 Allowed: TypeAlias = Callable[[Fix, Diagnostic], bool]
@@ -175,7 +176,7 @@ def _attempt(state: _State, chosen: list[_Candidate], analyze: Analyze) -> _Stat
     if text in state.seen:
         return "the repair brings back a text that another repair had changed"
     try:
-        libcst.parse_module(text)
+        parse_as_python(text, libcst.parse_module)
     except libcst.ParserSyntaxError as error:
         return f"the repaired file would not parse at row {error.raw_line}"
     try:

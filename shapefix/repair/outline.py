@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from shapefix.sources.indentation import parse_as_python
+
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -71,7 +73,7 @@ def outline(text: str) -> ImportOutline:
     # Parsed from the text alone, the byte order mark is not in the tree, and the columns of row 1 would be
     # short.
     mark = len(text) - len(text.removeprefix("\ufeff"))
-    wrapper = MetadataWrapper(cst.parse_module(text[mark:]), unsafe_skip_copy=True)
+    wrapper = MetadataWrapper(parse_as_python(text[mark:], cst.parse_module), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
     found = ImportOutline()
 

@@ -44,6 +44,11 @@ def _tag(package: RequiredLibrary) -> re.Pattern[str]:
 
 
 @cache
+def _conda_package(package: RequiredLibrary) -> re.Pattern[str]:
+    return re.compile(rf"/{package.pattern()}-(\d+(?:\.\d+)+)-[^/\s]*\.(?:tar\.bz2|conda)", re.IGNORECASE)
+
+
+@cache
 def _lock_entry(package: RequiredLibrary) -> re.Pattern[str]:
     # Poetry 1.0 wrote the keys in the order of the alphabet.
     keys = r"(?:^[\w-]+\s*=[^\n]*\n)*?"
@@ -84,10 +89,16 @@ def _bounds(requirement: str, package: RequiredLibrary) -> Iterator[str]:
 
 
 def _lines(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
-    """requirements.txt: a requirement in each line, and perhaps its hashes, or a comment."""
+    """requirements.txt: a requirement in each line, and perhaps its hashes, or a comment.
+
+    Also what `conda list` writes there: `pytorch=1.4.0=py3.7_0`, and with `--explicit` addresses of packages.
+    """
     for library in libraries:
         for line in _lines_with(text, library):
-            for bounds in _bounds(line.partition(" #")[0], library):
+            package = _conda_package(library).search(line)
+            if package is not None:
+                yield library, f"=={package[1]}"
+            for bounds in _of_conda(line.partition(" #")[0], library):
                 yield library, bounds
 
 
@@ -133,6 +144,18 @@ def installs(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary
             requirement = word.strip("\"'`")
             for library in libraries:
                 yield from ((library, bounds) for bounds in _of_conda(requirement, library))
+
+
+_EXPORTED = re.compile(
+    r"^[ \t]*(?:#[ \t]*[!%]|get_ipython\(\)\.system\([\"'])[ \t]*((?:pip|conda|uv|mamba)\b.*)", re.MULTILINE
+)
+"""A command of a notebook as a script has it: in a comment, or handed to IPython."""
+
+
+def exported_installs(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
+    """Commands of a notebook that was exported as a script."""
+    commands = islice(_EXPORTED.findall(text), _MOST_LINES)
+    yield from installs("\n".join(each.rstrip("\"')") for each in commands), libraries)
 
 
 _OR_LATER = r"\+|\s*(?:\)|,)?\s*(?:or|and)\s+(?:later|newer|above|higher|up)"

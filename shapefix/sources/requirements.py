@@ -18,7 +18,14 @@ from itertools import islice
 from shapefix.diagnostics import Failure
 from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
 from shapefix.sources.required_libraries import PACKAGES, PYTHON, REQUIRED, TRANSFORMERS, RequiredLibrary
-from shapefix.sources.requirement_formats import LISTS_OF_PACKAGES, READERS, Reader, bounds_in, installs
+from shapefix.sources.requirement_formats import (
+    LISTS_OF_PACKAGES,
+    READERS,
+    Reader,
+    bounds_in,
+    exported_installs,
+    installs,
+)
 from shapefix.sources.text import (
     LARGEST_NOTEBOOK,
     LARGEST_SETTINGS,
@@ -77,8 +84,9 @@ class Requirements:
     def transformers_version(self, path: str, root: str) -> str | None:
         """The newest version of transformers for the file at path, in the project at root.
 
-        It is that of the nearest requirement: in a notebook the commands of its cells, then the folders from
-        its own up to root. Without any it is None: assume the newest version. Never raises.
+        It is that of the nearest requirement: the commands of a notebook, also in the script that it is
+        exported as, then the folders from its own up to root. Without any it is None: assume the newest
+        version. Never raises.
         """
         return self._for_file(path, root).transformers
 
@@ -91,12 +99,12 @@ class Requirements:
         return dict(self._for_file(path, root).oldest)
 
     def _for_file(self, path: str, root: str) -> PermittedVersions:
-        """The versions for a file, the same ones for all scripts of a folder."""
+        """The versions for a file, the same ones for all scripts of a folder that install nothing."""
         folder = os.path.dirname(path)
-        key = (path if is_notebook(path) else folder, root)
+        own = _of_notebook(path) if is_notebook(path) else _of_script(path)
+        key = (path if own else folder, root)
         if key not in self._permitted:
             above = self._versions(folder, root)
-            own = _of_notebook(path) if is_notebook(path) else {}
             found = {name: _nearer(own.get(name, (None, None)), each) for name, each in above.items()}
             self._permitted[key] = _with_fitting(found)
         return self._permitted[key]
@@ -168,7 +176,23 @@ def _of_notebook(path: str) -> _Versions:
     except (RefusedFile, Unreadable, OtherLanguage, ValueError):
         # The check of the notebook says what is wrong with it.
         return {}
-    found = bounds_in(text, installs)
+    return _of_commands(bounds_in(text, installs)) or _of_commands(bounds_in(text, exported_installs))
+
+
+def _of_script(path: str) -> _Versions:
+    """Return the versions that an exported notebook installed: `# !pip install transformers==4.30`."""
+    try:
+        data = read_bytes(path, LARGEST_SETTINGS)
+        text = data.decode("utf-8-sig") if b" install " in data else ""
+    except (Unreadable, RefusedFile, ValueError):
+        # The check of the script says what is wrong with it.
+        return {}
+    return _of_commands(bounds_in(text, exported_installs)) if text else {}
+
+
+def _of_commands(found: Mapping[str, list[str]]) -> _Versions:
+    if not any(found.values()):
+        return {}
     return {package.key: _bounded(package, [found.get(package.key, [])]) for package in REQUIRED}
 
 

@@ -45,6 +45,7 @@ CASES = [
     ("x, k=1", "x", "return grad", 0),
     ("x, k=1", "x, 1", "return grad, None", 0),
     ("x, k=1", "x, 1", "return grad, None, grad", 1),
+    ("x, k, j=1", "x, 1, 1", "return grad", 1),
     ("x, *rest", "x, 1", "return grad, None", 0),
 ]
 
@@ -58,11 +59,18 @@ def test_numbers_of_gradients(inputs: str, given: str, body: str, count: int, ch
     except RuntimeError as raised:
         error = str(raised)
     found = check(code, {"SF906"})
-    assert len(found) == count
-    assert error == (found[0].error.message if found and found[0].error else "")
+    assert len(found) == count == bool(error)
+    assert (found[0].error.message if found and found[0].error else "") in error
 
 
 def test_a_class_with_another_base(check: Check) -> None:
     code = TEXT.format(inputs="x, k", given="x, 1", body="return grad")
     code = code.replace("class Scale(torch", "from elsewhere import Base\nclass Scale(Base, torch")
     assert check(code, {"SF906"}) == []
+
+
+def test_defaults_leave_the_number_open(check: Check) -> None:
+    (found,) = check(TEXT.format(inputs="x, k, j=1", given="x, 1", body="return grad"), {"SF906"})
+    assert (
+        found.message == "the backward of `Scale` returns 1 gradient, but its forward has at least 2 inputs"
+    )

@@ -57,3 +57,32 @@ def test_the_required_version_decides(tmp_path: Path, name: str) -> None:
     assert found() == [rule]
     (tmp_path / "requirements.txt").write_text(f"torch=={version}.0\n")
     assert found() == []
+
+
+MASKED = f"""{HEAD}
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mask = torch.ones(8)
+
+    def forward(self, x):
+        return x * self.mask
+
+
+Masked().cuda()(torch.randn(4, 8).cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("torch", "end", "safety"), [("1.5", ")", "unsafe"), ("1.6", ", persistent=False)", "safe")]
+)
+def test_a_buffer_is_left_out_of_states_where_torch_can(
+    tmp_path: Path, torch: str, end: str, safety: str
+) -> None:
+    (tmp_path / "train.py").write_text(MASKED)
+    (tmp_path / "requirements.txt").write_text(f"torch=={torch}.0\n")
+    session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
+    (finding,) = session.findings()
+    (fix,) = finding.fixes
+    assert (fix.applicability.value, fix.edits[-1].content) == (safety, end)

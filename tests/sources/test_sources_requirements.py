@@ -85,6 +85,9 @@ dependencies = ["torch", "transformers>=4.40,<5"]
         ("transformers", None),
         ("transformers>=4.30,!=4.31", None),
         ("git+https://github.com/huggingface/transformers", None),
+        ("transformers=4.40.1=pyhd8ed1ab_0", "4.40.1"),
+        ("https://conda.anaconda.org/conda-forge/noarch/transformers-4.40.1-pyhd8ed1ab_0.conda", "4.40.1"),
+        ("https://example.org/sentence-transformers-2.2.0-py_0.tar.bz2", None),
         ("sentence-transformers==2.2.0", None),
         ("transformers-interpret==0.10", None),
         ("# transformers==4.40.0", None),
@@ -453,3 +456,22 @@ def test_the_versions_of_a_folder_are_found_once(tmp_path: Path, monkeypatch: py
         assert found.oldest_versions(str(tmp_path / f"f{number}.py"), root)["lightning"] == "2.1"
         assert found.transformers_version(str(tmp_path / f"f{number}.py"), root) is None
     assert fitting.call_count == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("# !pip install -q transformers==4.30.1", "4.30.1"),
+        ("#%pip install 'transformers<4.31'", "4.30"),
+        ("get_ipython().system('pip install transformers==4.30.1')", "4.30.1"),
+        ("# pip install transformers==4.30.1", None),
+        ("print('!pip install transformers==4.30.1')", None),
+        ("# !pip install transformers", None),
+    ],
+)
+def test_an_exported_notebook_keeps_its_commands(tmp_path: Path, line: str, version: str | None) -> None:
+    (tmp_path / "train.py").write_text(f"import torch\n{line}\n")
+    (tmp_path / "other.py").write_text("import torch\n")
+    requirements = Requirements()
+    assert requirements.transformers_version(str(tmp_path / "train.py"), str(tmp_path)) == version
+    assert requirements.transformers_version(str(tmp_path / "other.py"), str(tmp_path)) is None

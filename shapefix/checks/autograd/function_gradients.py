@@ -18,11 +18,14 @@ def function_gradients(event: GradientsMiscounted, context: CheckContext, rule: 
     name, wanted, given = event.name, event.wanted, event.given
     gradients = "1 gradient" if given == 1 else f"{given} gradients"
     inputs = "1 input" if wanted == 1 else f"{wanted} inputs"
+    if event.has_defaults:
+        inputs = f"at {'least' if given < wanted else 'most'} {inputs}"
     expected = f"function {name}Backward returned an incorrect number of gradients"
+    counts = "" if event.has_defaults else f" (expected {wanted}, got {given})"
     yield rule.diagnostic(
         event.place.span,
         f"the backward of `{name}` returns {gradients}, but its forward has {inputs}",
-        error=ExpectedError("RuntimeError", f"{expected} (expected {wanted}, got {given})"),
+        error=ExpectedError("RuntimeError", expected + counts),
         evidence=[
             Evidence(event.forward.span, f"{inputs} besides `ctx`"),
             Evidence(event.place.span, f"{gradients}, `None` for an input included", Role.FAILURE),

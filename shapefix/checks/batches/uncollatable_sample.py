@@ -36,7 +36,7 @@ from shapefix.interpreter.values import (
     is_text,
 )
 
-_REJECTED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class"
+_REJECTED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists"
 _IMAGE = "PIL.Image.Image"
 _DEEPEST = 3
 
@@ -66,7 +66,7 @@ def uncollatable_sample(event: Collated, context: CheckContext, rule: Rule) -> I
         return
     found = next(_rejected(event.sample, "a sample", 0), None)
     if found is not None:
-        part, value, name = found
+        part, value, name, kind = found
         made = value.place if isinstance(value, LibraryObject) else None
         yield rule.diagnostic(
             event.place.span,
@@ -76,7 +76,7 @@ def uncollatable_sample(event: Collated, context: CheckContext, rule: Rule) -> I
                 *([] if made is None else [Evidence(made.span, "created here")]),
                 collated,
             ],
-            error=ExpectedError("TypeError", _REJECTED),
+            error=ExpectedError("TypeError", _REJECTED + (f"; found <class '{kind}'>" if kind else "")),
         )
 
 
@@ -167,20 +167,23 @@ def _error_of_none(sample: Value) -> ExpectedError | None:
         return ExpectedError("TypeError", "expected Tensor as element ... in argument 0, but got NoneType")
     if isinstance(sample, Unknown) or is_text(sample):
         return None
-    return ExpectedError("TypeError", f"{_REJECTED} 'NoneType'>")
+    return ExpectedError("TypeError", f"{_REJECTED}; found <class 'NoneType'>")
 
 
-def _rejected(value: Value, part: str, depth: int) -> Iterator[tuple[str, Value, str]]:
-    """Yield parts of a sample without a place in a tensor: the name of the part, its value, its class."""
+def _rejected(value: Value, part: str, depth: int) -> Iterator[tuple[str, Value, str, str]]:
+    """Yield parts of a sample without a place in a tensor: the part, its value, and its kind.
+
+    The kind is in words, and as Python shows the class; empty if that depends on the importing module.
+    """
     if depth > _DEEPEST:
         return
     if isinstance(value, Constant) and value.value is None:
-        yield part, value, "None"
+        yield part, value, "None", "NoneType"
     elif isinstance(value, LibraryObject) and value.kind == _IMAGE:
-        yield part, value, "PIL images"
+        yield part, value, "PIL images", _IMAGE
     elif isinstance(value, InstanceValue) and is_closed(value.cls):
         if set(outside_bases(value.cls)) <= {"builtins.object"}:
-            yield part, value, f"objects of the class `{value.cls.name}`"
+            yield part, value, f"objects of the class `{value.cls.name}`", ""
     elif isinstance(value, TupleValue):
         for number, inner in enumerate(value.items):
             yield from _rejected(inner, f"item {number} of {part}", depth + 1)

@@ -39,6 +39,9 @@ _CASTS = frozenset({"half", "bfloat16", "double"})
 _MOVERS = frozenset({"_apply", "to", "cuda"})
 """A class that has its own of these may move its tensors itself."""
 
+_NOT_PERSISTENT = "1.6"
+"""The first torch with `persistent=`: https://github.com/pytorch/pytorch/pull/37191."""
+
 
 @rule("SF603", on=DeviceMismatch)
 def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
@@ -80,7 +83,7 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
             *call_trace(event),
             Evidence(event.place.span, f"combined with {_combined_with(event)} here", Role.FAILURE),
         ],
-        fixes=_as_buffer(made, assign, name),
+        fixes=_as_buffer(made, assign, name, is_lasting=context.permits_older("torch", _NOT_PERSISTENT)),
     )
 
 
@@ -364,7 +367,8 @@ def _moves_itself(made: Place) -> bool:
     return any(isinstance(node, cst.FunctionDef) and node.name.value in _MOVERS for node in body)
 
 
-def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
+def _as_buffer(made: Place, assign: cst.Assign, name: str, *, is_lasting: bool) -> Iterator[Fix]:
+    """Yield a call of `register_buffer`; is_lasting is whether torch may be too old for `persistent=`."""
     owner = enclosing_class(made)
     if owner is None or not _is_tensor(assign.value, made.node):
         return
@@ -379,11 +383,14 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
     end = whole.end()
     edits = (
         Edit(start, f'self.register_buffer("{name.removeprefix("self.")}", '),
-        Edit(end, ", persistent=False)"),
+        Edit(end, ")" if is_lasting else ", persistent=False)"),
     )
-    text = "register a buffer: it moves with the model; `persistent=False` keeps it out of checkpoints"
+    text = "register a buffer: it moves with the model"
+    if not is_lasting:
+        text += "; `persistent=False` keeps it out of checkpoints"
     safe = (
-        _has_known_bases(module, owner)
+        not is_lasting
+        and _has_known_bases(module, owner)
         and _is_free_elsewhere(module, owner, name)
         and not any(_casts(node) for node in nodes(module.tree))
     )
