@@ -7,9 +7,11 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+import shapefix
 from shapefix.diagnostics import Severity
 from shapefix.rulebook.pages import Page
 
@@ -18,6 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = re.compile(r"^```console\n((?:\$ [^\n]+\n)+)(.*?)^```$", re.DOTALL | re.MULTILINE)
 """A fenced block: command lines that begin with `$`, and what they print."""
 TABLE = re.compile(r"^\| code \| name \|.*?(?=^$)", re.DOTALL | re.MULTILINE)
+
+RELEASED = re.compile(
+    r"(?:(?<=repo: )https://github\.com/[\w.-]+/[\w.-]+(?= )|(?<=uses: )[\w.-]+/[\w.-]+(?=/shapefix/ci@)"
+    r"|(?<=rev: )v[\d.]+|(?<=/shapefix/ci@)v[\d.]+|(?<=git\+)https://github\.com/[\w.-]+/[\w.-]+)"
+)
+"""The location of the repository, and the tag of the version, in examples of configurations."""
+REPOSITORY: str = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Repository"]
 
 _MEASURED = re.compile(
     r"\d+(?:\.\d+)?(?= (?:s|ms|KiB|MiB|GiB)\b)|(?<=\bloss )\d+\.\d+|Python \d[\w.]*, torch \d[\w.+]*"
@@ -31,9 +40,17 @@ def updated(text: str, pages: Iterable[Page], columns: int, folder: Path) -> str
     An example in which only measured values changed is kept. columns is the width of the output, and folder
     is for files that the examples write.
     """
+    text = RELEASED.sub(lambda found: _released(found[0]), text)
     text = EXAMPLE.sub(lambda block: _example(block, columns, folder), text)
     table = rule_table(pages)
     return TABLE.sub(lambda _: table, text) if table else text
+
+
+def _released(shown: str) -> str:
+    """Return a location or a tag as pyproject.toml and the package have them."""
+    if shown.startswith("https:"):
+        return REPOSITORY
+    return REPOSITORY.removeprefix("https://github.com/") if "/" in shown else f"v{shapefix.__version__}"
 
 
 def rule_table(pages: Iterable[Page]) -> str:

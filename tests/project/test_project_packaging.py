@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,18 +103,43 @@ def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: b
     assert (found.returncode, found.stdout[:22]) == (1, "train.py:3:5: SF101 [*")
 
 
+@pytest.mark.long
+def test_a_release_is_the_same_bytes_wherever_it_is_built(installs: Path, tmp_path: Path) -> None:
+    assert run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path).returncode == 0
+    python = tmp_path / "venv" / "bin" / "python"
+    tools = run(python, "-m", "pip", "install", "-q", "build", "hatchling", "twine", cwd=tmp_path)
+    assert tools.returncode == 0, tools.stderr
+    built = []
+    for copy in ("one", "two"):
+        source = tmp_path / copy / "source"
+        shutil.copytree(installs / "source", source)  # with new times
+        command = (python, "-m", "build", "-n", "-o", tmp_path / copy, source)
+        done = run(*command, cwd=tmp_path, SOURCE_DATE_EPOCH="1767225600")
+        assert done.returncode == 0, done.stderr
+        built.append({path.name: path.read_bytes() for path in (tmp_path / copy).iterdir() if path.is_file()})
+    assert sorted(path.rpartition(".")[2] for path in built[0]) == ["gz", "whl"]
+    assert built[0] == built[1]
+    checked = run(
+        python, "-m", "twine", "check", "--strict", *(tmp_path / "one").glob("shapefix-*"), cwd=tmp_path
+    )
+    assert checked.returncode == 0, checked.stdout
+    with zipfile.ZipFile(next((tmp_path / "one").glob("*.whl"))) as wheel:
+        (name,) = (each for each in wheel.namelist() if each.endswith("METADATA"))
+        readme = wheel.read(name).decode()
+    links = re.findall(r"\]\(([^)]+)\)", readme)
+    assert len(links) > 80
+    assert all(link.startswith(("https://", "#")) for link in links)
+
+
 def test_the_hooks_of_pre_commit(installs: Path, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     repository.mkdir()
     (repository / "train.py").write_text(VIEW)
     (repository / "notes.txt").write_text("not Python\n")
     source = installs / "source"
-    revision = run("git", "rev-parse", "HEAD", cwd=source).stdout.strip()
+    assert run("git", "tag", "v0.1.0", cwd=source).returncode == 0
     (repository / ".pre-commit-config.yaml").write_text(
-        "repos:\n"
-        f"  - repo: {source}\n"
-        f"    rev: {revision}\n"
-        "    hooks: [{id: shapefix}, {id: shapefix-fix}]\n"
+        f"repos:\n  - repo: {source}\n    rev: v0.1.0\n    hooks: [{{id: shapefix}}, {{id: shapefix-fix}}]\n"
     )
     _committed(repository)
     pre_commit = Path(sys.executable).parent / "pre-commit"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -77,6 +78,47 @@ def test_every_file_is_parsed_and_the_agent_is_imported(minor: int, tmp_path: Pa
     command = [found, "-B", "-c", ALONE, str(ROOT / "shapefix"), *names]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr[-1_000:]
+
+
+WASM = """\
+import { loadPyodide } from "pyodide";
+const python = await loadPyodide();
+python.FS.mkdir("/root");
+python.FS.mount(python.FS.filesystems.NODEFS, { root: process.argv[2] }, "/root");
+python.globals.set("arguments", JSON.stringify(process.argv.slice(3)));
+python.runPython(`
+import json, sys
+sys.argv = ["-", *json.loads(arguments)]
+exec(sys.argv.pop(2), {})
+print("Python", *sys.version_info[:2])
+`);
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.skipif(
+    shutil.which("npm") is None, reason="npm, which installs Python for WebAssembly, is missing"
+)
+def test_the_newest_python_for_webassembly(tmp_path: Path) -> None:
+    """The package of npm has the newest Python, also where no build for the machine can be had."""
+    (tmp_path / "run.mjs").write_text(WASM)
+    installed = subprocess.run(["npm", "install", "pyodide"], cwd=tmp_path, capture_output=True, check=False)
+    if installed.returncode != 0:
+        pytest.skip("npm has no index here")
+    package = tmp_path / "folder" / "shapefix"
+    package.parent.mkdir()
+    shutil.copytree(ROOT / "shapefix", package, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    command = [
+        "node",
+        "run.mjs",
+        str(package.parent),
+        "/root/shapefix",
+        ALONE,
+        *modules_without_dependencies(),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert re.fullmatch(r"Python 3 1[4-9]\n", done.stdout), done.stderr[-1_000:]
 
 
 def findings(python: str) -> list[dict[str, object]]:

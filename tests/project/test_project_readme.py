@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from generated_docs import EXAMPLE, ROOT, TABLE, rule_table, updated
+from generated_docs import EXAMPLE, RELEASED, REPOSITORY, ROOT, TABLE, rule_table, updated
 
+import shapefix
 from shapefix.diagnostics import Applicability, Severity
 from shapefix.rulebook.pages import pages
 
@@ -19,7 +21,7 @@ README = ROOT / "README.md"
 GENERATED = sorted(
     path
     for path in (README, *(ROOT / "shapefix" / "docs").glob("*.md"))
-    if EXAMPLE.search(path.read_text("utf-8"))
+    if EXAMPLE.search(text := path.read_text("utf-8")) or RELEASED.search(text)
 )
 UPDATE = "UPDATE_DOCS"
 
@@ -39,6 +41,17 @@ def test_the_readme_and_the_manual_have_examples() -> None:
     assert README in GENERATED
     shown = {path.stem for path in GENERATED}
     assert {"findings", "fixes", "shapes", "probe", "repair", "confirm"} <= shown
+
+
+def test_examples_of_configurations_have_the_version_and_the_repository(tmp_path: Path) -> None:
+    old = "- repo: https://github.com/a/b    # here\n  rev: v0.0.9\n- uses: a/b/shapefix/ci@v0.0.9\n"
+    name = REPOSITORY.removeprefix("https://github.com/")
+    tag = f"v{shapefix.__version__}"
+    assert updated(old, (), 78, tmp_path) == (
+        f"- repo: {REPOSITORY}    # here\n  rev: {tag}\n- uses: {name}/shapefix/ci@{tag}\n"
+    )
+    extension = json.loads((ROOT / "shapefix/editors/vscode/package.json").read_text("utf-8"))
+    assert extension["version"] == shapefix.__version__
 
 
 def test_the_readme_is_short() -> None:

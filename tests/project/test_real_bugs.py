@@ -15,6 +15,9 @@ PAGE = Path(__file__).parents[2] / "shapefix" / "docs" / "real-bugs.md"
 PROGRAM = re.compile(r"^## (.+?)$.*?^```python\n(.*?)^```\n\n```text\n(.*?)\n^```$", re.DOTALL | re.MULTILINE)
 PROGRAMS = [found.groups() for found in PROGRAM.finditer(PAGE.read_text("utf-8"))]
 
+_LIBRARY = re.compile(r"^(?:import|from) (?:lightning|transformers)\b", re.MULTILINE)
+"""Their import takes seconds."""
+
 
 def _outcome(program: str) -> str:
     """Return what a program prints, or the exception that ends it."""
@@ -31,12 +34,25 @@ def _outcome(program: str) -> str:
     return printed.getvalue()
 
 
+def test_the_places_are_counted() -> None:
+    text = PAGE.read_text("utf-8")
+    places = re.findall(
+        r"^- \[(.+?)\]\(https://github\.com/\1/blob/[0-9a-f]{40}/\S+\), `", text, re.MULTILINE
+    )
+    assert len(places) == text.count("\n- [") >= 40
+    assert f" {len(places)} places in {len(set(places))} public repositories" in text
+
+
 def test_each_part_of_the_page_has_a_program() -> None:
     assert len(PROGRAMS) == PAGE.read_text("utf-8").count("\n## ")
 
 
 @pytest.mark.parametrize(
-    ("program", "outcome"), [each[1:] for each in PROGRAMS], ids=[e[0] for e in PROGRAMS]
+    ("program", "outcome"),
+    [
+        pytest.param(program, outcome, id=name, marks=[pytest.mark.slow] if _LIBRARY.search(program) else [])
+        for name, program, outcome in PROGRAMS
+    ],
 )
 def test_a_program_does_what_the_page_says(program: str, outcome: str) -> None:
     assert _outcome(program).startswith(outcome)
