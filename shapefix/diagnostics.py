@@ -335,16 +335,12 @@ def in_run_order(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 @dataclass(frozen=True)
 class Failure:
-    """A file, or a folder, without a result; row and column if a place is known.
-
-    A partial failure is that of one cell of a notebook: the others are checked.
-    """
+    """A file, or a folder, without a result; row and column if a place is known."""
 
     path: str
     message: str
     row: int | None = None
     column: int | None = None
-    is_partial: bool = False
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,22 @@ def write_diff(view: View, path: str, old: str, new: str) -> None:
     console.print(colored(lines), soft_wrap=True, end="")
 
 
+MOST_ALIKE = 5
+"""The largest number of lines for failures with one message, without --verbose."""
+
+
 def report_failures(failures: Iterable[Failure], view: View) -> None:
-    """Report each unchecked file in one line."""
+    """Report each unchecked file in one line; many files of Python 2 have one message, and few lines."""
+    by_message: dict[str, list[Failure]] = {}
     for failure in failures:
-        echo_err(failure_line(failure, view))
+        alike = by_message.setdefault(failure.message, [])
+        alike.append(failure)
+        if view.verbose or len(alike) <= MOST_ALIKE:
+            echo_err(failure_line(failure, view))
+    for message, alike in by_message.items():
+        if not view.verbose and len(alike) > MOST_ALIKE:
+            left = counted(len(alike) - MOST_ALIKE, "more file")
+            echo_err(f"error: {left} (--verbose lists them): {one_line(message)}")
 
 
 def report_rejected(rejected: Iterable[tuple[Diagnostic, str]], view: View) -> None:

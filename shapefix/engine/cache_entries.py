@@ -72,7 +72,7 @@ def to_bytes(fingerprint: str, content: str, result: CachedResult, *, name: str,
             folder, absent = split(path)
             missing.setdefault(folder, []).append(absent)
     diagnostics = [_from_diagnostic(each) for each in result.diagnostics]
-    failures = [[each.path, each.message, each.row, each.column, each.is_partial] for each in result.failures]
+    failures = [[each.path, each.message, each.row, each.column] for each in result.failures]
     unchecked = [[each.path, each.message, each.row, each.column, each.kind] for each in result.unchecked]
     parts = [fingerprint, content, found, missing, diagnostics, failures, unchecked, sorted(result.called)]
     payload = json.dumps(parts, separators=(",", ":")).encode()

@@ -169,9 +169,8 @@ class _RepairedFile:
         # The file itself comes first: the others then import its new text.
         for checked in (path, *self._reaching):
             result = self._check(checked)
-            whole = [each for each in result.failures if not each.is_partial]
-            if checked == path and whole:
-                raise AnalysisFailed(whole[0].message)
+            if checked == path and result.failures:
+                raise AnalysisFailed(result.failures[0].message)
             found += (each for each in result.diagnostics if each.span.path == path)
         if self._with_hidden:
             return self._findings.selected(path, self._findings.best(found))

@@ -230,10 +230,7 @@ class CheckSession:
     @property
     def read(self) -> int:
         """The number of readable, parsed files."""
-        return len(
-            self._names.keys()
-            - {failure.path for failure in self._findings.failures if not failure.is_partial}
-        )
+        return len(self._names.keys() - {failure.path for failure in self._findings.failures})
 
     def findings(self) -> tuple[Diagnostic, ...]:
         """Return the findings to report, by path and position; fixes contain their imports as edits."""

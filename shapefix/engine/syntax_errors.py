@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 
 from shapefix.diagnostics import Failure
@@ -17,13 +18,26 @@ def python_failure(source: SourceText) -> Failure | None:
             warnings.simplefilter("ignore")
             compile(source.text, source.path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     except SyntaxError as error:
-        return Failure(
-            source.path, f"cannot be parsed: {error.msg}", error.lineno or None, error.offset or None
-        )
+        return _explained(error, source)
     except (RecursionError, MemoryError, ValueError, OverflowError):
         # Too deep, or a number with too many digits: the parser reports it.
         return None
     return None
+
+
+_ASYNC = re.compile(r"\(\s*(?:.*,\s*)?async\s*=")
+
+
+def _explained(error: SyntaxError, source: SourceText) -> Failure:
+    """Return Python's words for a syntax error, or its cause if they do not name it."""
+    rows = source.text.splitlines()
+    marks = [number for number, row in enumerate(rows, 1) if row.startswith(("<<<<<<< ", ">>>>>>> "))]
+    if len(marks) > 1:
+        return Failure(source.path, "cannot be parsed: a merge conflict is not resolved", marks[0], 1)
+    message = error.msg
+    if error.lineno and error.lineno <= len(rows) and _ASYNC.search(rows[error.lineno - 1]):
+        message = "`async` is a keyword since Python 3.7; the argument of torch is now `non_blocking`"
+    return Failure(source.path, f"cannot be parsed: {message}", error.lineno or None, error.offset or None)
 
 
 def syntax_failure(source: SourceText) -> Failure | None:

@@ -63,6 +63,10 @@ class FileResult:
     has_suppressions: bool = False
 
 
+BROKEN = "cell"
+"""The kind of the cells of a notebook with a syntax error."""
+
+
 class FileChecker:
     """Checks one file after another; consecutive files of one project share parsed modules.
 
@@ -81,7 +85,9 @@ class FileChecker:
             source = source_of(path, task.data)
             code = source.text.encode(errors="replace") if is_notebook(path) else task.data
             if not mentions_library(code):
-                return FileResult(path, failures=_syntax_failures(source), relevant=False)
+                failure, cells = syntax_failure(source), _broken_cells(source)
+                failures = () if failure is None else (failure,)
+                return FileResult(path, failures=failures, unchecked=cells, relevant=False)
             check_parse_limits(source)
         except OtherLanguage:
             return FileResult(path, relevant=False)
@@ -95,10 +101,10 @@ class FileChecker:
         return FileResult(
             path,
             analysis.diagnostics + analysis.answers,
-            analysis.failures + _broken_cells(source),
+            analysis.failures,
             frozenset(analysis.probes.found),
             frozenset(analysis.probes.missing),
-            analysis.unchecked,
+            analysis.unchecked + _broken_cells(source),
             cacheable=analysis.cacheable,
             called=analysis.called,
             has_suppressions=has_suppressions(task.data),
@@ -137,17 +143,12 @@ class FileChecker:
         return source
 
 
-def _syntax_failures(source: SourceText) -> tuple[Failure, ...]:
-    failure = syntax_failure(source)
-    return (failure,) if failure else _broken_cells(source)
-
-
-def _broken_cells(source: SourceText) -> tuple[Failure, ...]:
-    """Return a failure for each cell of a notebook with a syntax error; the others are checked."""
+def _broken_cells(source: SourceText) -> tuple[Unchecked, ...]:
+    """Return the cells of a notebook with a syntax error, often scratch; the others are checked."""
     if not is_notebook(source.path):
         return ()
     notebook = cast("NotebookText", source)
     return tuple(
-        Failure(source.path, f"cannot be parsed: {each.message}", notebook.row(each), each.column, True)
+        Unchecked(source.path, f"cannot be parsed: {each.message}", notebook.row(each), each.column, BROKEN)
         for each in notebook.broken
     )

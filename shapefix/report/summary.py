@@ -66,13 +66,11 @@ def fix_summary(
 
 
 def _failed(failures: Sequence[Failure], view: View, alone: bool, also: str = "") -> str:
-    """Count the files and cells without a result; alone is whether nothing is reported about the others."""
-    files = len({failure.path for failure in failures if not failure.is_partial})
-    cells = len({failure.path for failure in failures if failure.is_partial})
+    """Count the files without a result; alone is whether nothing is reported about the others."""
+    files = len({failure.path for failure in failures})
     if alone and view.coverage is not None:
-        return f"{_count(view.coverage.files, 'file')} checked, {_count(files + cells, 'error')}."
-    counts = [_count(files, "file")] * bool(files) + [_count(cells, "cell")] * bool(cells)
-    return f"{' and '.join(counts)} could not be checked{also}."
+        return f"{_count(view.coverage.files, 'file')} checked, {_count(files, 'error')}."
+    return f"{_count(files, 'file')} could not be checked{also}."
 
 
 def _no_repair(remaining: Sequence[Diagnostic], view: View) -> str:

@@ -12,6 +12,7 @@ from shapefix.engine.live_session import LiveSession
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.settings import CheckOptions
 from shapefix.engine.source_overlay import real_path
+from shapefix.engine.tasks import BROKEN
 from shapefix.guards.run import GuardFailed, guarded_text
 from shapefix.server.messages import (
     CheckedTexts,
@@ -217,9 +218,16 @@ class WorkspaceAnalyzer:
                 project.root,
                 versions,
                 session.findings(),
-                tuple(dict.fromkeys((*session.failures(), *invalid))),
+                tuple(dict.fromkeys((*session.failures(), *_broken_cells(session), *invalid))),
             )
         except ConfigurationError as error:
             failure = error.failure()
             failures = (failure,) if failure is not None else ()
             return CheckedTexts(project.root, versions, (), failures)
+
+
+def _broken_cells(session: LiveSession) -> Iterator[Failure]:
+    """Yield the syntax errors of cells: an editor shows them beside the code."""
+    for each in session.unchecked():
+        if each.kind == BROKEN:
+            yield Failure(each.path, each.message, each.row, each.column)

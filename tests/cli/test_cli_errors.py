@@ -15,6 +15,14 @@ from command_line import CLEAN, ROOT, VIEW, Project, program, project_in_a_folde
 BAD: dict[str, tuple[bytes, str]] = {
     "syntax": (b"import torch\ndef f(:\n", "syntax.py:2:7: cannot be parsed: invalid syntax"),
     "python2": (b"import torch\nprint 'x'\n", "python2.py:2:1: cannot be parsed: Missing parentheses"),
+    "conflict": (
+        b"import torch\n<<<<<<< HEAD\nx = 1\n=======\nx = 2\n>>>>>>> 1f2e3d\n",
+        "conflict.py:2:1: cannot be parsed: a merge conflict is not resolved",
+    ),
+    "async": (
+        b"import torch\nx = torch.ones(2).cuda(device=None, async=True)\n",
+        "async.py:2:37: cannot be parsed: `async` is a keyword since Python 3.7; the argument of torch is",
+    ),
     "no_torch": (b"def f(:\n", "no_torch.py:1:7: cannot be parsed: invalid syntax"),
     "nul": (b"import torch\nx = '\0'\n", "nul.py:2:6: contains a NUL byte"),
     "latin1": (b"import torch\nx = '\xe9'\n", "latin1.py:2:6: is not valid UTF-8"),

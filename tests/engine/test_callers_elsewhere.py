@@ -126,8 +126,8 @@ def test_a_branch_that_no_caller_takes(kind: str, found: list[int]) -> None:
         return [each.span.row for each in session.findings() if each.code == "SF410"]
 
     assert rows_of_loaders() == [13]
-    call = f"Pictures().loader({kind})"
+    loop = f"for x, y in Pictures().loader({kind}):"
     Path("train.py").write_text(
-        f"import torch\nfrom model import Pictures\n\ndef main(kind):\n    for x, y in {call}:\n        print(x)\n"
+        f"import torch\nfrom model import Pictures\n\ndef main(kind):\n    {loop}\n        print(x)\n"
     )
     assert rows_of_loaders() == found

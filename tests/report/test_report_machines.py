@@ -40,7 +40,7 @@ ODD = Diagnostic(
 CELL = replace(LABELS, span=replace(LABELS.span, path="n.ipynb:cell 3"), evidence=())
 FAILURES = (
     Failure("old.py", "`print x` is Python 2", 3, 7),
-    Failure("n.ipynb:cell 2", "invalid syntax", 1, 2, True),
+    Failure("n.ipynb:cell 2", "invalid syntax", 1, 2),
     Failure("gone.py", "does not exist"),
 )
 ALL = (STRIDED, THROWN_AWAY, ODD, CELL)
