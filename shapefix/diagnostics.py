@@ -252,7 +252,8 @@ class Diagnostic:
     None if the evidence has it. habit names a mistake that authors repeat: findings of a rule with the same
     one have one cause. unused is the class, function or method without a use in the project whose run shows
     it, "" for code in use. reservation is the reason to report it on request only, in words, "" without one:
-    what the proof takes for granted. moment is the position in the run of the script, for the order of
+    what the proof takes for granted. in_branch says that the run began without known callers, and that a
+    condition of the code decides about it. moment is the position in the run of the script, for the order of
     reports.
     """
 
@@ -270,6 +271,7 @@ class Diagnostic:
     habit: str = ""
     unused: str = ""
     reservation: str = ""
+    in_branch: bool = field(default=False, compare=False)
     moment: int = field(default=0, compare=False)
 
     @property

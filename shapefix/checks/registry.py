@@ -170,7 +170,9 @@ def findings(
                 found = under_defaults(event, only_shown(event, found))
                 found = with_loader_calls(event, found, context)
                 found = replace(found, reservation=reservation(event, found, context))
-                yield replace(found, moment=moment, error=_timed(found, event, context))
+                way = context.way(event)
+                in_branch = way.uncalled is not None and bool(way.guards)
+                yield replace(found, in_branch=in_branch, moment=moment, error=_timed(found, event, context))
 
 
 def _timed(found: Diagnostic, event: Event, context: CheckContext) -> ExpectedError | None:

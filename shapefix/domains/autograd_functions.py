@@ -28,7 +28,7 @@ _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.MatrixMultip
 class GradientsMiscounted(Event):
     """A `return` in the backward of an autograd function with a wrong number of gradients.
 
-    forward is the method with the inputs. wanted is the nearest number of gradients without an error, given that
+    forward is the method with the inputs. wanted is the nearest number of gradients without error, given that
     of the returned ones; has_defaults is whether `apply` decides the number of inputs.
     """
 

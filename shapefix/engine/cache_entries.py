@@ -138,6 +138,7 @@ def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
         diagnostic.follows and [diagnostic.follows.code, _from_span(diagnostic.follows.span)],
         diagnostic.habit,
         diagnostic.reservation,
+        diagnostic.in_branch,
         diagnostic.moment,
     ]
 
@@ -185,7 +186,7 @@ def _from_fix(fix: Fix) -> list[Any]:
 
 def _to_diagnostic(content: list[Any]) -> Diagnostic:
     code, name, severity, message, span, evidence, condition, fixes, error, follows, *rest = content
-    habit, reservation, moment = rest
+    habit, reservation, in_branch, moment = rest
     return Diagnostic(
         code,
         name,
@@ -199,6 +200,7 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
         follows=follows and Cause(follows[0], Span(*follows[1])),
         habit=habit,
         reservation=reservation,
+        in_branch=in_branch,
         moment=moment,
     )
 

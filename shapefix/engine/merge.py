@@ -128,13 +128,14 @@ class FindingsByFile:
         return unique(map(self._in_use, findings))
 
     def _is_refuted(self, path: str, finding: Diagnostic) -> bool:
-        """Whether a function fails for some arguments only, and not for those of its callers.
+        """Whether a function fails for some arguments or in some branch only, and not for its callers.
 
         The finding is from the run of its own file, without a call of the function. The runs of the files
         that call it have reported it, too, if it fails for them. Tests may call it for another reason.
         """
         condition, entry = finding.condition, finding.entry
-        if condition is None or condition.constant or entry.path != path or finding.is_answer:
+        is_conditional = condition is not None and not condition.constant
+        if not (is_conditional or finding.in_branch) or entry.path != path or finding.is_answer:
             return False
         callers = [
             each

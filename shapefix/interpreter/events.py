@@ -118,7 +118,7 @@ class OperationCalled(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WrongCountUnpacked(Event):
-    """Tuple or list with a tensor, unpacked into another number of names.
+    """Tuple or list with a tensor or an object of torch, unpacked into another number of names.
 
     The place is that of the names; want is their number. within and undecided are those of `OperationEvent`.
     """

@@ -145,12 +145,17 @@ def _is_certain(value: TupleValue | ListValue) -> bool:
     return value.items is not None and not value.either
 
 
+def _is_of_torch(value: Value) -> bool:
+    is_object = isinstance(value, LibraryObject) and value.kind.startswith("torch.")
+    return is_object or isinstance(value, TensorValue)
+
+
 def _refuse_values(ev: Evaluator, target: cst.Tuple | cst.List, value: TupleValue | ListValue) -> None:
-    """Report `x, y = batch` of three values, one of them a tensor."""
+    """Report `x, y = batch` of three values, one of them a tensor or an object of torch."""
     items = value.items or ()
-    first = next((item for item in items if isinstance(item, TensorValue)), None)
+    first = next((item for item in items if _is_of_torch(item)), None)
     if first is not None:
-        made_in = None if first.origin is None else first.origin.function
+        made_in = first.origin.function if isinstance(first, TensorValue) and first.origin else None
         undecided = ev.may_not_reach(made_in)
         place = ev.place(target)
         ev.emit(WrongCountUnpacked(place, ev.calls, items, len(target.elements), ev.function, undecided))

@@ -11,6 +11,7 @@ _NEEDS_OLDER = {
     ("lightning", "pl_bolts"): "2.0",
     ("transformers", "allennlp"): "4.21",
     ("torch", "allennlp"): "1.13",
+    ("torch", "torchtext"): "2.4",
 }
 """The first version of a library with which the last release of another one cannot be installed."""
 

@@ -125,7 +125,8 @@ _HELP = re.compile(r"\s*(?:\?{1,2}\s*[\w.*%]+|[\w.*%]+\?{1,2})\s*(?:#.*)?\Z")
 def python_cell(number: int, text: str) -> Cell:
     """Return a cell as Python; its rows are those of the typed text."""
     rows = rows_of(text) or [""]
-    first = next((n for n, row in enumerate(rows) if row.strip()), 0)
+    # Colab and Jupyter's form titles: comments may stand before the magic.
+    first = next((n for n, row in enumerate(rows) if row.strip() and not row.lstrip().startswith("#")), 0)
     magic = _CELL_MAGIC.match(rows[first])
     if magic is not None:
         if magic[1] not in _AROUND_CODE and not _AROUND_CELL.match(rows[first]):

@@ -201,7 +201,10 @@ OLD = {
     "loss.data[0]": "loss.item()",
     "loss[0]": "loss.item()",
     "model(x).mean().data[0]": "model(x).mean().item()",
-    "loss.cpu().data[0]": "loss.cpu().item()",
+    "loss.cpu().data[0]": "loss.item()",
+    "loss.detach().numpy()[0]": "loss.item()",
+    "loss[0].data.cpu().numpy()[0]": "loss.item()",
+    "float(loss[0].data.cpu())": "float(loss.data.cpu())",
     "loss[0].item()": "loss.item()",
     "loss.data[0].cpu()": "loss.data.cpu()",
 }

@@ -97,3 +97,37 @@ def test_a_caller_with_unknown_arguments_keeps_the_condition() -> None:
     caller = "from model import accuracy\n\ndef f(o, t, topk):\n    accuracy(o, t, topk)\n"
     Path("train.py").write_text(caller)
     assert 19 in rows(".")
+
+
+BRANCHES = """\
+import torch
+import torchvision
+from torch.utils.data import DataLoader
+from torchvision.transforms import ToTensor
+
+class Pictures:
+    def __init__(self):
+        self.raw = torchvision.datasets.CIFAR10("data")
+        self.ready = torchvision.datasets.CIFAR10("data", transform=ToTensor())
+
+    def loader(self, kind=None):
+        if kind == "raw":
+            return DataLoader(self.raw)
+        return DataLoader(self.ready)
+"""
+
+
+@pytest.mark.parametrize(("kind", "found"), [("'ready'", []), ("'raw'", [13]), ("kind", [13])])
+def test_a_branch_that_no_caller_takes(kind: str, found: list[int]) -> None:
+    Path("model.py").write_text(BRANCHES)
+
+    def rows_of_loaders() -> list[int]:
+        session = CheckSession((".",), Settings(CheckOptions(use_cache=False))).run()
+        return [each.span.row for each in session.findings() if each.code == "SF410"]
+
+    assert rows_of_loaders() == [13]
+    call = f"Pictures().loader({kind})"
+    Path("train.py").write_text(
+        f"import torch\nfrom model import Pictures\n\ndef main(kind):\n    for x, y in {call}:\n        print(x)\n"
+    )
+    assert rows_of_loaders() == found

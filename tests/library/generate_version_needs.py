@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import urllib.error
 import urllib.request
 import zipfile
@@ -109,7 +110,8 @@ def needs(wheel: str) -> Iterator[tuple[str, str]]:
     if python and (bound := oldest(SpecifierSet(python))):
         yield PYTHON, bound
     for text in about.get_all("Requires-Dist", ()):
-        required = Requirement(text)
+        # pip read `>=1.9.*`, which is no standard.
+        required = Requirement(re.sub(r"([<>]=?\s*[\d.]+)\.\*", r"\1", text))
         if required.name.lower() in NEEDED and "extra" not in str(required.marker):
             if bound := oldest(required.specifier):
                 yield required.name.lower(), bound

@@ -11,7 +11,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.syntax import attributes_of_super
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
 from shapefix.interpreter.modules import Place, nodes
 
@@ -23,12 +23,16 @@ def lightning_step(event: LightningStepFound, context: CheckContext, rule: Rule)
     if event.fault is StepFault.COLLECTED:
         return
     message, error = _texts(event)
+    is_old = event.fault in (StepFault.HOOK, StepFault.INDEX)
     yield rule.diagnostic(
         event.place.span,
         message,
         error=error,
         evidence=[Evidence(event.place.span, f"`{event.owner.name}` is a LightningModule")],
         fixes=_fixes(event),
+        # Code for Lightning 1 has several of them, all with one cause.
+        follows=Cause(rule.code, event.place.module.span(event.owner.node.name)) if is_old else None,
+        habit=f"hook `{event.method.name.value}`" if is_old else "",
     )
 
 

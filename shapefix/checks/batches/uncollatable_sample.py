@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing, enclosing_function
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds
 from shapefix.diagnostics import (
     Applicability,
     Condition,
@@ -24,6 +24,7 @@ from shapefix.diagnostics import (
 from shapefix.domains.batches import BatchesDrawn, Collated
 from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.events import WrongCountUnpacked
 from shapefix.interpreter.modules import Place, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -44,7 +45,9 @@ _DEEPEST = 3
 @rule("SF410", on=Collated)
 def uncollatable_sample(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     drawn = _drawn(event, context)
-    if not _is_by_default(event) or (drawn is None and not _is_returned(event.place)):
+    if not _is_by_default(event):
+        return
+    if drawn is None and (not _is_returned(event.place) or _is_lost(event, context)):
         return
     collated = Evidence((drawn or event).place.span, "collated here", Role.FAILURE)
     exits = [place for place in event.none if _depends_on_sample(place)]
@@ -106,6 +109,18 @@ def _is_returned(place: Place) -> bool:
         for value in returned
         if value is not None
         for part in nodes(value)
+    )
+
+
+def _is_lost(event: Collated, context: CheckContext) -> bool:
+    """Whether unpacking the result of the function with the loader fails: nobody gets to the samples."""
+    failed = [each.place for each in context.events if isinstance(each, WrongCountUnpacked)]
+    return any(
+        place.module is call.module and holds(around, call.node)
+        for place in failed
+        for around in enclosing(place.module, place.node)
+        if isinstance(around, cst.Assign)
+        for call in event.calls
     )
 
 

@@ -17,6 +17,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.events import WrongCountUnpacked
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import LibraryObject, Value
 
 
 @rule("SF413", on=WrongCountUnpacked)
@@ -32,12 +33,17 @@ def unpacked_values(event: WrongCountUnpacked, context: CheckContext, rule: Rule
         evidence=[
             *call_trace(event),
             *(
-                Evidence(event.place.span, f"value {number}: {describe(item, context)}")
+                Evidence(event.place.span, f"value {number}: {_described(item, context)}")
                 for number, item in enumerate(event.items, 1)
             ),
         ],
         fixes=[_fix(event)],
     )
+
+
+def _described(item: Value, context: CheckContext) -> str:
+    """Return a value in one line; an object by its class: `DataLoader`."""
+    return item.kind.rpartition(".")[2] if isinstance(item, LibraryObject) else describe(item, context)
 
 
 def _is_tried(place: Place) -> bool:

@@ -37,12 +37,14 @@ from shapefix.tensors.errors import (
     WrongParts,
     WrongRank,
 )
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import BatchSize
 from shapefix.tensors.verdicts import Undecided
 
 _NOT_OURS = ("expand", "expand_as", "broadcast_to", "one_hot")
 """Operations of other rules: those of two tensors, and of class ids."""
+_ARRAYS = (Op.NUMPY_CREATION, Op.NUMPY_CONVERSION)
 
 
 @rule("SF507", on=(OpRejected, OpRejectedForLastBatch, Viewed))
@@ -70,7 +72,8 @@ def _refused(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
         return
     subject, code = _subject(event), abbreviate(_code(event.place))
     rank = operand.layout.rank if operand.layout is not None else None
-    shape = f"{subject} is a 0-dim tensor" if rank == 0 else f"{subject} is {shown(operand, context)}"
+    kind = "tensor" if operand.tensor.origin is None or operand.tensor.origin.op not in _ARRAYS else "array"
+    shape = f"{subject} is a 0-dim {kind}" if rank == 0 else f"{subject} is {shown(operand, context)}"
     message = f"`{code}`: {shape}, {reason}"
     if isinstance(event.error, WrongRank) and event.function.rpartition(".")[2] == "permute":
         message = f"`{code}`: {_sentence(reason)}"
@@ -226,22 +229,45 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
     node = event.place.node
     if not isinstance(event.error, TooManyIndices) or event.error.rank or not isinstance(node, cst.Subscript):
         return
-    subject = node.value
-    if isinstance(subject, cst.Attribute) and subject.attr.value == "data":
-        subject = subject.value
+    subject = _unwrapped(node.value)
     if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or number_index(node) != 0:
         return
-    *_, around, _ = (None, *enclosing(event.place.module, node))
+    module = event.place.module
+    *_, around, _ = (None, *enclosing(module, node))
     if isinstance(around, cst.Del) or (
         isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and around.target is node
     ):
         return
-    if isinstance(around, cst.Attribute):
-        edit = Edit(event.place.span, event.place.module.code(node.value))
+    whole = _read_on(event.place) if isinstance(around, cst.Attribute) else node
+    if whole is None:
+        edit = Edit(event.place.span, module.code(node.value))
         yield Fix(Applicability.SAFE, "drop the index", (edit,))
         return
-    edit = Edit(event.place.span, f"{event.place.module.code(subject)}.item()")
+    edit = Edit(module.span(whole), f"{module.code(subject)}.item()")
     yield Fix(Applicability.SAFE, "use `.item()`", (edit,))
+
+
+_ON_THE_WAY = ("data", "cpu", "detach", "numpy")
+"""Attributes and methods before the index in code for torch 0.3: `loss.data.cpu().numpy()[0]`."""
+
+
+def _unwrapped(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Return the tensor without the conversions that `.item()` needs no more."""
+    while True:
+        inner = node.func if isinstance(node, cst.Call) and not node.args else node
+        if not isinstance(inner, cst.Attribute) or inner.attr.value not in _ON_THE_WAY:
+            return node
+        node = inner.value
+
+
+def _read_on(place: Place) -> cst.Subscript | None:
+    """Return the second index around an index with conversions between: `loss[0].data.numpy()[0]`."""
+    for outer in reversed(enclosing(place.module, place.node)[:-1]):
+        if isinstance(outer, cst.Subscript) and number_index(outer) == 0:
+            return outer if _unwrapped(outer.value) is place.node else None
+        if not isinstance(outer, (cst.Attribute, cst.Call)):
+            return None
+    return None
 
 
 def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:

@@ -55,7 +55,7 @@ def code_of(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> cst
     if isinstance(node, cst.Comparison) and operand < 2:
         return (node.left, node.comparisons[0].comparator)[operand]
     if isinstance(node, cst.Subscript):
-        return None if operand else node.value
+        return _index_code(event, node) if operand else node.value
     if not isinstance(node, cst.Call) or operand >= len(event.operands) or made_inside(event, operand):
         return None
     name = event.operands[operand].name
@@ -76,6 +76,15 @@ def code_of(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> cst
         place = together.index(event.operands[operand])
         return items[place].value if len(items) == len(together) else None
     return given.value
+
+
+def _index_code(
+    event: OpRejected | Broadcast | DeviceMismatch, node: cst.Subscript
+) -> cst.BaseExpression | None:
+    """Return the index of `x[index]`, if it is a single one."""
+    only = node.slice[0].slice if len(node.slice) == 1 else None
+    is_index = event.function == "operator.getitem" and isinstance(only, cst.Index)
+    return only.value if is_index and isinstance(only, cst.Index) else None
 
 
 def made_inside(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> bool:

@@ -120,7 +120,7 @@ def _is_array(tensor: TensorValue) -> bool:
 
 def _of_array(event: OpRejected, error: Exception) -> ExpectedError | None:
     """Return numpy's exception; None if its words are not known."""
-    if isinstance(error, TooManyIndices) and error.rank:
+    if isinstance(error, TooManyIndices):
         words = f"array is {error.rank}-dimensional, but {error.given} were indexed"
         return ExpectedError("IndexError", f"too many indices for array: {words}")
     target = [size.value for size in error.target] if isinstance(error, WrongNumberOfElements) else [None]
@@ -189,8 +189,26 @@ def torch_error(event: OpRejected, context: CheckContext, sizes: bool = True) ->
     if isinstance(error, WrongRank):
         return _of_dimensions(event, error)
     if isinstance(error, SizeMismatch):
-        return _of_sizes(event, error, sizes)
+        return _of_mask(event) if name == "getitem" else _of_sizes(event, error, sizes)
     return _of_window(error, name)
+
+
+def _of_mask(event: OpRejected) -> ExpectedError | None:
+    """Return torch's exception for a mask of another shape than the tensor."""
+    if len(event.operands) != 2 or not event.operands[0].tensor.certain:
+        return None
+    shapes = []
+    for operand in reversed(event.operands):
+        sizes = [size.value for size in operand.layout.sizes] if operand.layout is not None else [None]
+        if None in sizes:
+            return ExpectedError("IndexError", "The shape of the mask")
+        shapes.append(sizes)
+    mask, indexed = shapes
+    at = next((i for i, (a, b) in enumerate(zip(mask, indexed, strict=False)) if a != b), 0)
+    words = (
+        f"The shape of the mask {mask} at index {at} does not match the shape of the indexed tensor {indexed}"
+    )
+    return ExpectedError("IndexError", f"{words} at index {at}")
 
 
 def _of_index(

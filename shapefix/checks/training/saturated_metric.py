@@ -45,8 +45,7 @@ def clamped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> 
     bound = f"{event.bound:.6g}"
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` caps perplexity at {bound}: an untrained model and a diverged one "
-        "look the same",
+        f"`{abbreviate(event.place.code)}` caps perplexity at {bound}: all larger values look the same",
         evidence=[
             *call_trace(event),
             Evidence(event.exponential.span, "perplexity computed here"),

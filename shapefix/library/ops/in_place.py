@@ -224,14 +224,20 @@ def setitem(call: Call) -> Value:
 
 
 def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
-    """Report a value provably not expandable to its part of a tensor."""
-    value = call.value(2)
-    specs = specs_of(list(index.items) if isinstance(index, TupleValue) else [index])
-    if not isinstance(value, TensorValue) or value.layout is None or tensor.layout is None or specs is None:
+    """Report an index impossible for a tensor, or a value provably not expandable to its part."""
+    value, entries = call.value(2), list(index.items) if isinstance(index, TupleValue) else [index]
+    specs = specs_of(entries)
+    if tensor.layout is None or specs is None:
         return
     try:
         part = indexing.index(tensor.layout, specs).sizes
-    except ShapeError:
+    except ShapeError as error:
+        if tensor.layout.rank:
+            by_tensors = TupleValue(tuple(entry for entry in entries if isinstance(entry, TensorValue)))
+            # Reading this part raises the same error.
+            reject(call, error, {"self": tensor, "index": by_tensors}, function="operator.getitem")
+        return
+    if not isinstance(value, TensorValue) or value.layout is None:
         return
     # Dimensions of size 1 in front of it are left out.
     given = value.layout.sizes
