@@ -54,7 +54,8 @@ class BaselineFile:
             accepted = len(found) - len(matched.new)
             if accepted:
                 echo_err(f"note: {counted(accepted, 'finding')} in {one_line(self.name)} not shown")
-            stale = [each for each in matched.left if self._is_checked(each, session, settings)]
+            held_back = match_baseline(matched.left, self._with_entries(session, session.hidden()))
+            stale = [each for each in held_back.left if self._is_checked(each, session, settings)]
             self._report_stale(stale, request.verbose)
         new = set(map(id, matched.new))
         return tuple(each for each in reported if each.is_answer or id(each) in new)
@@ -72,15 +73,20 @@ class BaselineFile:
         )
 
     def write(self, session: CheckSession, settings: Settings, found: Sequence[Diagnostic]) -> None:
-        """Write the findings; entries of files and rules not in this run stay. Raises UnusableFile."""
+        """Write the findings; entries of files and rules not in this run stay. Raises UnusableFile.
+
+        Findings held back in a folder are accepted, too: a hook that passes file names reports them.
+        """
         kept = [each for each in self.entries if not self._is_checked(each, session, settings)]
         written = [entry for _, entry in self._with_entries(session, found)]
+        held_back = [entry for _, entry in self._with_entries(session, session.hidden())]
         try:
-            write_baseline(self.name, [*kept, *written])
+            write_baseline(self.name, [*kept, *written, *held_back])
         except OSError as error:
             raise UnusableFile(self.name, f"cannot be written: {reason(error)}") from None
+        hidden = f" ({len(held_back)} more held back)" if held_back else ""
         others = f", and kept {counted(len(kept), 'other')}" if kept else ""
-        echo_err(f"Wrote {counted(len(written), 'finding')} to {one_line(self.name)}{others}.")
+        echo_err(f"Wrote {counted(len(written), 'finding')}{hidden} to {one_line(self.name)}{others}.")
 
     def _with_entries(
         self, session: CheckSession, found: Sequence[Diagnostic]

@@ -38,8 +38,8 @@ def _american_spelling(word: str) -> str:
         "max_content_width": 100,
         "token_normalize_func": _american_spelling,
     },
-    epilog="The manual: `shapefix help`.",
+    epilog="Run `shapefix help` for the manual.",
 )
 @click.version_option(shapefix.__version__, "--version", "-V", message="shapefix %(version)s")
 def cli() -> None:
-    """Find crashes and silent corruption in PyTorch training code before the run does, and repair them."""
+    """Find and fix crashes and silent errors in PyTorch training code before you run it."""

@@ -88,7 +88,7 @@ transformers_option = click.option(
     "--transformers-version",
     metavar="VERSION",
     callback=_version,
-    help="Version of transformers to check against. [default: from the requirements, or the newest]",
+    help="Version of transformers to check against. [default: from the requirements, else the newest]",
 )
 color_option = click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Control colored output."
@@ -112,15 +112,15 @@ def shared_options(command: Command) -> Command:
         _list_option("--ignore", "RULES", "Disable rules."),
         _list_option("--extend-select", "RULES", "Enable additional rules."),
         _ignores_option("--per-file-ignores", "Disable a rule in files that match a pattern."),
-        _ignores_option("--extend-per-file-ignores", "The same, on top of those of the configuration."),
-        _list_option("--exclude", "PATTERNS", "Skip these files and folders, instead of the default ones."),
-        _list_option("--extend-exclude", "PATTERNS", "Skip these files and folders, too."),
-        _list_option("--fixable", "RULES", "Apply the fixes of these rules only."),
+        _ignores_option("--extend-per-file-ignores", "The same, in addition to the configuration."),
+        _list_option("--exclude", "PATTERNS", "Skip these files and folders instead of the default ones."),
+        _list_option("--extend-exclude", "PATTERNS", "Skip additional files and folders."),
+        _list_option("--fixable", "RULES", "Only apply the fixes of these rules."),
         _list_option("--unfixable", "RULES", "Show the fixes of these rules, but do not apply them."),
-        click.option("--ignore-noqa", is_flag=True, help="Report what comments suppress, too."),
+        click.option("--ignore-noqa", is_flag=True, help="Also report findings that comments suppress."),
         click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Include unsafe fixes."),
         click.option(
-            "--preview/--no-preview", default=None, help="Include findings that rest on an assumption."
+            "--preview/--no-preview", default=None, help="Include findings that depend on an assumption."
         ),
         click.option(
             "--output-format",
@@ -132,14 +132,14 @@ def shared_options(command: Command) -> Command:
             "--config",
             multiple=True,
             metavar="FILE|KEY=VALUE",
-            help="Use this configuration file for all paths, or override one key of it, in TOML.",
+            help="Use this configuration file for all paths, or override a single key (in TOML).",
         ),
         click.option("--isolated", is_flag=True, help="Ignore all configuration files."),
         transformers_option,
         click.option(
             "--force-exclude/--no-force-exclude",
             default=None,
-            help="Apply excludes to files passed explicitly, too.",
+            help="Also apply excludes to files passed explicitly.",
         ),
         click.option("--stdin-filename", metavar="NAME", help="File name to use for code read from stdin."),
         click.option(
@@ -168,9 +168,9 @@ def shared_options(command: Command) -> Command:
             "--verbose",
             "-v",
             is_flag=True,
-            help="Show all findings with every step, the number of checked files, and what was not checked.",
+            help="Show all findings with every step of evidence, and what was not checked.",
         ),
-        click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only."),
+        click.option("--quiet", "-q", is_flag=True, help="Only print findings and errors."),
         color_option,
     ]
     for option in reversed(options):

@@ -148,8 +148,8 @@ KEYS = (
         "extend",
         PATH,
         None,
-        "A configuration file to build on. Keys of this file override those of the extended one, rules are"
-        " selected on top of it, and its patterns stay relative to its own folder.",
+        "A configuration file to build on. The keys of this file override those of the extended one, and its"
+        " selection of rules is applied after it. Patterns stay relative to the file that they are in.",
         'extend = "../base.toml"',
     ),
     ConfigurationKey(
@@ -166,21 +166,21 @@ KEYS = (
         "exclude",
         PATTERNS,
         list(DEFAULT_EXCLUDE),
-        "Skip files and folders that match one of these patterns, instead of the default ones.",
+        "Skip files and folders that match one of these patterns instead of the default ones.",
         'exclude = ["build", "old/*.py"]',
     ),
     ConfigurationKey(
         "extend-exclude",
         PATTERNS,
         [],
-        "Skip files and folders that match one of these patterns, too.",
+        "Skip additional files and folders, those that match one of these patterns.",
         'extend-exclude = ["third_party"]',
     ),
     ConfigurationKey(
         "force-exclude",
         BOOLEAN,
         False,
-        "Apply excludes to files passed explicitly, too, as pre-commit does.",
+        "Also apply excludes to files passed explicitly, as pre-commit passes them.",
         "force-exclude = true",
     ),
     ConfigurationKey(
@@ -194,10 +194,10 @@ KEYS = (
         "extend-per-file-ignores",
         RULES_BY_PATTERN,
         {},
-        "Like per-file-ignores, on top of those of the extended file.",
+        "Like per-file-ignores, in addition to those of the extended file.",
         'extend-per-file-ignores = { "demo.py" = ["SF105"] }',
     ),
-    ConfigurationKey("fixable", RULES, ["ALL"], "Apply the fixes of these rules only.", 'fixable = ["SF1"]'),
+    ConfigurationKey("fixable", RULES, ["ALL"], "Only apply the fixes of these rules.", 'fixable = ["SF1"]'),
     ConfigurationKey(
         "unfixable",
         RULES,
@@ -207,10 +207,10 @@ KEYS = (
     ),
     ConfigurationKey("unsafe-fixes", BOOLEAN, False, "Include unsafe fixes.", "unsafe-fixes = true"),
     ConfigurationKey(
-        "preview", BOOLEAN, False, "Report findings that rest on an assumption.", "preview = true"
+        "preview", BOOLEAN, False, "Report findings that depend on an assumption.", "preview = true"
     ),
     ConfigurationKey(
-        "show-fixes", BOOLEAN, False, "List the repaired findings, also with --quiet.", "show-fixes = true"
+        "show-fixes", BOOLEAN, False, "List the fixed findings, even with --quiet.", "show-fixes = true"
     ),
     ConfigurationKey("output-format", STRING, "full", "Output format.", 'output-format = "concise"'),
     ConfigurationKey(

@@ -40,10 +40,14 @@ def updated(text: str, pages: Iterable[Page], columns: int, folder: Path) -> str
     An example in which only measured values changed is kept. columns is the width of the output, and folder
     is for files that the examples write.
     """
-    text = RELEASED.sub(lambda found: _released(found[0]), text)
-    text = EXAMPLE.sub(lambda block: _example(block, columns, folder), text)
+    text = EXAMPLE.sub(lambda block: _example(block, columns, folder), released(text))
     table = rule_table(pages)
     return TABLE.sub(lambda _: table, text) if table else text
+
+
+def released(text: str) -> str:
+    """Bring the location of the repository and the version in examples up to date."""
+    return RELEASED.sub(lambda found: _released(found[0]), text)
 
 
 def _released(shown: str) -> str:

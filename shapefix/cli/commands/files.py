@@ -43,48 +43,44 @@ class _FilesCommand(click.Command):
             raise click.UsageError(f"no such option {error.option_name!r}; {hint}", ctx) from None
 
 
-@cli.command(cls=_FilesCommand, short_help="Report crashes and silent errors.")
+@cli.command(cls=_FilesCommand, short_help="Find crashes and silent errors.")
 @shared_options
 @click.option(
     "--with-probe",
     type=click.Path(),
     metavar="FILE",
-    help="Annotate findings with a probe run, from `shapefix probe --output-format json`.",
+    help="Confirm or refute findings with a probe run, saved by `shapefix probe --output-format json`.",
 )
 @click.option(
     "--fix/--no-fix", default=False, help="Write safe fixes to the files, like `shapefix fix --apply`."
 )
+@click.option("--diff", is_flag=True, help="Only show the fixes, as a diff. Exit with 0 if there are none.")
 @click.option(
-    "--diff", is_flag=True, help="Show the fixes as a diff, and nothing else. Exit with 0 if there are none."
+    "--fix-only", is_flag=True, help="Write fixes; do not report remaining findings or fail because of them."
 )
 @click.option(
-    "--fix-only", is_flag=True, help="Write fixes, and neither report remaining findings nor fail for them."
-)
-@click.option(
-    "--show-fixes/--no-show-fixes", default=None, help="List the repaired findings, also with --quiet."
+    "--show-fixes/--no-show-fixes", default=None, help="List the fixed findings, even with --quiet."
 )
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 if a file was changed.")
 @click.option(
     "--baseline",
     type=click.Path(),
     metavar="FILE",
-    help="Report and fail for findings that are not in FILE only.",
+    help="Only report findings that are not in FILE.",
 )
-@click.option(
-    "--write-baseline", is_flag=True, help="Write the findings to the file of --baseline, and exit."
-)
+@click.option("--write-baseline", is_flag=True, help="Write all findings to the --baseline file and exit.")
 @click.option(
     "--add-noqa",
     metavar="[=REASON]",
-    help="Write a `# noqa` comment, with the reason, for each finding.",
+    help="Add a `# noqa` comment, with an optional reason, for each finding.",
 )
 @click.option(
     "--changed",
     metavar="[=REF]",
-    help="Report and fail for findings in lines changed since REF only. [default: HEAD]",
+    help="Only report findings in lines changed since REF. [default: HEAD]",
 )
 @click.option("--watch", "-w", is_flag=True, help="Check again whenever a file changes.")
-@click.option("--statistics", is_flag=True, help="Show only the number of findings per rule.")
+@click.option("--statistics", is_flag=True, help="Only show the number of findings per rule.")
 @click.option(
     "--output-file",
     "-o",
@@ -93,14 +89,15 @@ class _FilesCommand(click.Command):
     help="Write the report to FILE instead of standard output.",
     **environment_variable("output-file"),
 )
-@click.option("--show-files", is_flag=True, help="List the files that would be checked, and exit.")
-@click.option("--show-settings", is_flag=True, help="Show the effective settings, and exit.")
+@click.option("--show-files", is_flag=True, help="List the files that would be checked and exit.")
+@click.option("--show-settings", is_flag=True, help="Show the effective settings and exit.")
 def check(**given: Any) -> int:
-    """Report crashes and silent errors in files and folders. [default: the current folder]
+    """Find crashes and silent errors in files and folders. [default: the current folder]
 
-    Reads the code; never imports or runs it. The path - reads standard input.
+    The code is read, never imported or run. Use - to read from standard input.
 
-    Exit codes: 0 without findings, 1 with findings (--fix: if some remain), 2 if a file could not be checked.
+    Exit codes: 0 if there are no findings, 1 if there are (with --fix: if any remain), 2 if a file could not
+    be checked.
     """
     from shapefix.cli.output import output_to
     from shapefix.cli.request import parse_request
@@ -128,14 +125,14 @@ def _check(request: CheckRequest) -> int:
     return check(request)
 
 
-@cli.command(cls=_FilesCommand, short_help="Show repairs as a diff, or apply them.")
+@cli.command(cls=_FilesCommand, short_help="Show fixes as a diff, or apply them.")
 @shared_options
-@click.option("--apply", is_flag=True, help="Write the repairs to the files.")
+@click.option("--apply", is_flag=True, help="Write the fixes to the files.")
 def fix(**given: Any) -> int:
-    """Show repairs for files and folders as a diff. With --apply, write them.
+    """Show fixes for files and folders as a diff. With --apply, write them.
 
-    Exit codes: 0 without findings, 1 with findings (--apply: if some remain), 2 if a file could not be
-    checked or repaired.
+    Exit codes: 0 if there are no findings, 1 if there are (with --apply: if any remain), 2 if a file could
+    not be checked or fixed.
     """
     from shapefix.cli.fix import fix
     from shapefix.cli.request import parse_request

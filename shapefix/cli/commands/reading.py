@@ -14,7 +14,7 @@ from shapefix.report.formats import RULE_FORMATS
 @cli.command(short_help="Explain a rule.")
 @click.argument("rule", required=False, shell_complete=completed_by("rules"))
 @click.option("--all", "every", is_flag=True, help="Explain all rules.")
-@click.option("--examples", is_flag=True, help="Show more examples: what is reported, and what is not.")
+@click.option("--examples", is_flag=True, help="Show more examples of what is reported and what is not.")
 @text_or_json_option
 def explain(rule: str | None, every: bool, examples: bool, output_format: str) -> int:
     """Explain a rule: what it does, why, how to fix it, and when to ignore it.
@@ -49,7 +49,7 @@ def rules(output_format: str) -> int:
     type=click.Choice(["text", "json", "schema"]),
     default="text",
     show_default=True,
-    help="Output format. schema: a JSON schema for editors.",
+    help="Output format; schema is a JSON schema for editors.",
 )
 @click.option("--apply", is_flag=True, help="With `config ruff`: write the setting to ruff's configuration.")
 def config(key: str | None, output_format: str, apply: bool) -> int:
@@ -73,9 +73,9 @@ def config(key: str | None, output_format: str, apply: bool) -> int:
 @click.argument("topic", required=False, shell_complete=completed_by("topics"))
 @click.pass_context
 def help_(context: click.Context, topic: str | None) -> None:
-    """Show a topic of the manual, or without TOPIC the list of topics.
+    """Show a topic of the manual, or the list of topics.
 
-    The name of a command shows its options.
+    With the name of a command, show its options.
     """
     from shapefix.cli import manual
 

@@ -36,7 +36,7 @@ class _ProbeCommand(click.Command):
 
 
 @cli.command(cls=_ProbeCommand, short_help="Run a script for one training step and report what happened.")
-@click.option("-m", "module", metavar="MODULE", help="Run a module like `python -m`, instead of SCRIPT.")
+@click.option("-m", "module", metavar="MODULE", help="Run a module, like `python -m`, instead of SCRIPT.")
 @click.option("--python", metavar="PYTHON", help="Python interpreter. [default: the script's environment]")
 @click.option(
     "--steps",
@@ -58,20 +58,20 @@ class _ProbeCommand(click.Command):
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="Stop the script after this time, and report what is known.",
+    help="Stop the script after this time and report what is known.",
 )
 @click.option(
     "--device",
     type=click.Choice(["auto", "cpu", "cuda", "fake"]),
     default="auto",
     show_default=True,
-    help="Device that the script sees. fake: a simulated GPU with sizes but no values.",
+    help="Device that the script sees; fake is a simulated GPU with sizes but no values.",
 )
 @click.option(
     "--vram",
     metavar="SIZE",
     callback=memory_size,
-    help="Forecast the memory of a step, and the largest batch that fits, for example in 4GiB.",
+    help="Forecast the memory of a step and the largest batch that fits, for example in 4GiB.",
 )
 @click.option(
     "--output-format",
@@ -83,9 +83,9 @@ class _ProbeCommand(click.Command):
 @click.option(
     "--repair",
     is_flag=True,
-    help="Repair a copy and run it until it trains; show the diff and the proof.",
+    help="Fix and run a copy until it trains; show the diff and the proof.",
 )
-@click.option("--apply", is_flag=True, help="Write the repairs proved by --repair.")
+@click.option("--apply", is_flag=True, help="Write the fixes proved by --repair.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report.")
 @click.option(
     "--nproc",
@@ -93,25 +93,25 @@ class _ProbeCommand(click.Command):
     type=click.IntRange(1, 16),
     default=1,
     metavar="N",
-    help="Run with N ranks under torchrun (gloo backend), and compare them.",
+    help="Run N ranks under torchrun (gloo backend) and compare them.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only.")
+@click.option("--quiet", "-q", is_flag=True, help="Only print findings and errors.")
 @color_option
 @click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]...")
 def probe(**given: Any) -> int:
-    """Run a script, unchanged, for one training step and one evaluation pass.
+    """Run an unmodified script for one training step and one evaluation pass.
 
     SCRIPT is a Python file, a notebook, or a folder with a `__main__.py`. It runs in its own interpreter with
-    the arguments after `--`; files that it writes go to a temporary folder. The report shows the first batch,
-    the sizes in every module, loss, gradients, memory, and findings.
+    the arguments after `--`. Files that it writes go to a temporary folder. The report shows the first batch,
+    the sizes in every module, the loss, gradients, memory, and findings.
 
-    With --vram, the script runs several times on a simulated GPU to forecast its memory.
+    --vram runs the script several times on a simulated GPU to forecast its memory.
 
-    With --repair, a copy is repaired and run until it trains. Nothing is written without --apply.
+    --repair fixes and runs a copy of the script until it trains. Only --apply changes your files.
 
-    Exit codes: 0 without findings, 1 with findings (--vram: or if the step does not fit; --repair: if some
-    remain), 2 if the run shows too little to judge the script. More: `shapefix help probe`.
+    Exit codes: 0 if there are no findings, 1 if there are (with --vram: or if the step does not fit; with
+    --repair: if any remain), 2 if the run shows too little to judge the script. More: `shapefix help probe`.
     """
     from shapefix.cli.probe import probe
     from shapefix.cli.probe_options import ProbeOptions
@@ -125,10 +125,10 @@ def probe(**given: Any) -> int:
     return probe(ProbeOptions(script=script, arguments=arguments, **given))
 
 
-@cli.command(short_help="Explain the error in a log, and name its cause.")
+@cli.command(short_help="Explain the error in a log and name its cause.")
 @click.argument("log", type=click.Path(), default="-", required=False, metavar="[LOG]")
-@click.option("--apply", is_flag=True, help="Write the fix of the cause to the file.")
-@click.option("--unsafe-fixes", is_flag=True, help="With --apply, write an unsafe fix, too.")
+@click.option("--apply", is_flag=True, help="Write the fix to the file.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --apply, also write an unsafe fix.")
 @click.option(
     "--output-format",
     type=click.Choice(["text", "json", *(name for name in FINDING_FORMATS if name not in ("full", "json"))]),
@@ -141,12 +141,12 @@ def probe(**given: Any) -> int:
 @transformers_option
 @color_option
 def diagnose(**given: Any) -> int:
-    """Explain the last Python error in LOG, name its cause in your files, and show the repair.
+    """Explain the last Python error in LOG, name its cause in your files, and show the fix.
 
-    LOG is the output of a run: a file, or - for standard input (the default). Files of the traceback are
-    looked up here, or by the end of their path below the current folder. Nothing is run or imported.
+    LOG is the output of a run: a file, or - for standard input (the default). Files in the traceback are
+    found by their path, or by the end of it below the current folder. Nothing is run or imported.
 
-    Exit codes: 0 if the cause is named, 1 if the error is only explained, 2 without an error in the input.
+    Exit codes: 0 if the cause is named, 1 if the error is only explained, 2 if the input has no error.
     """
     from shapefix.cli.diagnose import DiagnoseRequest, diagnose
     from shapefix.engine.settings import CheckOptions
@@ -158,7 +158,7 @@ def diagnose(**given: Any) -> int:
 
 @cli.command(
     "run",
-    short_help="Run a command, and diagnose its error if it fails.",
+    short_help="Run a command and diagnose its error if it fails.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @color_option
@@ -166,8 +166,8 @@ def diagnose(**given: Any) -> int:
 def run_(color: str, command: tuple[str, ...]) -> int:
     """Run COMMAND, such as `python train.py`, and diagnose its error if it fails.
 
-    The command keeps its terminal, signals and exit code. If it fails with a Python traceback, the diagnosis
-    of `shapefix diagnose` follows on standard error.
+    The command keeps its terminal, signals and exit code. If it fails with a Python traceback, shapefix
+    prints what `shapefix diagnose` says about it on standard error.
     """
     from shapefix.cli.run import run_command
 
