@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import itertools
 import os
@@ -17,6 +18,12 @@ from hypothesis import settings
 # A run of the tests is a verdict on the change; other examples are drawn by --hypothesis-profile=default.
 settings.register_profile("fixed", derandomize=True, database=None)
 settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile shapefix for the processes that tests start, also where Python writes no bytecode."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(__file__).parents[1] / "shapefix", quiet=2)
 
 
 @pytest.fixture(scope="session")

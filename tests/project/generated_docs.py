@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+import fork_server
+
 import shapefix
 from shapefix.diagnostics import Severity
 from shapefix.rulebook.pages import Page
@@ -88,10 +90,14 @@ def _printed(line: str, columns: int, folder: Path) -> str:
     arguments = [str(folder / each) if (folder / each).is_file() else each for each in arguments]
     if arguments[0] in ("check", "fix"):
         arguments.append("--no-cache")
+    settings = {"COLUMNS": str(columns), "NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": ""}
+    if arguments[0] == "probe":
+        # The scripts run in a Python that has torch imported already.
+        settings |= {"OMP_NUM_THREADS": "1", "VIRTUAL_ENV": fork_server.virtual_environment()}
     ran = subprocess.run(
         [sys.executable, "-m", "shapefix", *arguments],
         cwd=ROOT,
-        env=os.environ | {"COLUMNS": str(columns), "NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": ""},
+        env=os.environ | settings,
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -43,7 +43,7 @@ def rows() -> list[dict[str, torch.Tensor]]:
 def in_lightning(loss: Any, width: int, callback: Any, folder: Path) -> dict[str, Any]:
     import lightning as L
 
-    class Net(L.LightningModule):
+    class Net(L.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.net = model()
