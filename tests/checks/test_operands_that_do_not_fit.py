@@ -70,3 +70,26 @@ h += x
 y = nn.Linear(16, 4)(h)
 """
     assert [found.code for found in check(HEAD + code)] == ["SF510"]
+
+
+PARTS = {
+    "a[m] = 0": "The shape of the mask [2, 5] at index 0 does not match the shape of the indexed tensor [10, 1]",
+    "b = a[m]": "The shape of the mask [2, 5] at index 0 does not match the shape of the indexed tensor [10, 1]",
+    "a[12] = 0": "index 12 is out of bounds for dimension 0 with size 10",
+    "a[0, 0, 0] = 0": "too many indices for tensor of dimension 2",
+    "a[a > 0] = 0": "",
+    "a[9] = 0": "",
+}
+
+
+@pytest.mark.parametrize(("statement", "words"), PARTS.items(), ids=PARTS)
+def test_a_part_is_written_as_it_is_read(statement: str, words: str, check: Check) -> None:
+    text = f"import torch\na, m = torch.rand(10, 1), torch.rand(2, 5) > 0\n{statement}\n"
+    raised = ""
+    try:
+        exec(text, {})
+    except IndexError as error:
+        raised = str(error)
+    found = check(text, {"SF507", "SF510"})
+    assert [each.error.message for each in found if each.error] == ([raised] if words else [])
+    assert words in raised

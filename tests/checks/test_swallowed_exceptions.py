@@ -230,3 +230,20 @@ def test_a_function_of_the_file_may_print(check: Check) -> None:
     text = in_loop("except Exception as e:\n    report(e)").replace("\n\nfor step", report)
     (diagnostic,) = check(text, {"SF801"})
     assert "prints each failure and goes on" in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("before", "handler", "after", "is_stale"),
+    [
+        ("", "print(e)", "total = loss.item()", True),
+        ("loss = None", "print(e)", "total = loss", False),
+        ("", "print(e)\n    continue", "total = loss.item()", False),
+        ("", "print(e)", "total = 1", False),
+    ],
+)
+def test_what_a_failed_batch_leaves_to_the_code_after_it(
+    before: str, handler: str, after: str, is_stale: bool, check: Check
+) -> None:
+    text = in_loop(f"except Exception as e:\n    {handler}").replace("print(failed)", f"    {after}")
+    (diagnostic,) = check(text.replace("for step", f"{before}\nfor step"), {"SF801"})
+    assert diagnostic.message.endswith("then `loss` is that of the batch before") == is_stale

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shapefix.diagnostics import cell_of, path_of
-from shapefix.sources.notebooks import Cell, SkippedLines, cells
+from shapefix.sources.notebooks import Cell, SkippedLines, cells, python_cell
 from shapefix.sources.text import Unreadable
 
 
@@ -125,3 +125,8 @@ def test_a_cell_has_a_name_like_a_file() -> None:
     assert path_of("a/train.ipynb", 3) == "a/train.ipynb:cell 3"
     assert cell_of("a/train.ipynb:cell 3") == ("a/train.ipynb", 3)
     assert cell_of("a/train.py") is None
+
+
+def test_a_title_may_stand_before_a_cell_magic() -> None:
+    assert python_cell(1, "#@title Install\n\n%%capture\nx = 1\n").text == "#@title Install\n\n\nx = 1\n"
+    assert python_cell(1, "# note\n%%bash\nls\n").text == ""

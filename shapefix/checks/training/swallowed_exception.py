@@ -11,6 +11,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import RULES, Rule, findings, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.batch_loops import call_text, is_in_batches
+from shapefix.checks.support.device_placement import bound_by
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     ExceptHandler,
@@ -23,10 +24,10 @@ from shapefix.checks.support.handlers import (
     report_of,
     tests_exception,
 )
-from shapefix.checks.support.syntax import enclosing, holds
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Role, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
-from shapefix.interpreter.modules import Module, dotted_name, nodes
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
 """Families of rules that report exceptions of torch; SF602 does so, too."""
@@ -74,6 +75,10 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
     else:
         message = f"`{header}` around {subject} {report} each failure and goes on"
         consequence = "every batch can fail"
+    stale = _stale_name(module, event.place.node, handler.node)
+    if stale:
+        # The first batch to fail ends the run instead: the name has no value yet.
+        consequence = f"then `{stale}` is that of the batch before"
     if hidden:
         first = hidden[0]
         where = f"line {first.failing.row}" if first.failing.path == span.path else _elsewhere(first)
@@ -89,6 +94,25 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         fixes=list(_fixes(event, handler)),
         follows=Cause(hidden[0].code, hidden[0].span) if hidden else None,
     )
+
+
+def _stale_name(module: Module, node: cst.CSTNode, handler: ExceptHandler) -> str:
+    """Return a name bound by the body of a try statement only, and read by the same pass after it."""
+    if not isinstance(node, (cst.Try, cst.TryStar)):
+        return ""
+    *_, block, _ = (None, *enclosing(module, node))
+    around = enclosing_function(Place(module, node)) or module.tree
+    body = block.body if isinstance(block, cst.IndentedBlock) else ()
+    if any(isinstance(each, (cst.Continue, cst.Break, cst.Return)) for each in nodes(handler)):
+        return ""
+    first = module.span(node).row
+    before = {name for each in nodes(around) if module.span(each).row < first for name in bound_by(each)}
+    bound = {name for each in nodes(node.body) for name in bound_by(each)} - before
+    bound -= {name for each in nodes(handler) for name in bound_by(each)}
+    after = body[body.index(node) + 1 :] if node in body else ()
+    bound -= {name for statement in after for each in nodes(statement) for name in bound_by(each)}
+    read = (each.value for statement in after for each in nodes(statement) if isinstance(each, cst.Name))
+    return next((name for name in read if name in bound), "")
 
 
 def _elsewhere(finding: Diagnostic) -> str:
