@@ -29,13 +29,13 @@ def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -
     made = event.tensor.origin
     if error is None or made is None or not isinstance(node, cst.Attribute) or _is_tested(event.place):
         return
-    if holds(made.place.node, node) and not event.is_replaced:
-        # The tensor of an earlier pass of the loop.
+    is_replaced = event.is_replaced or holds(made.place.node, node)
+    if is_replaced and not event.is_computed:
         return
     name = abbreviate(module.code(node.value))
     where = rewrites.line_of(made.place, module)
     code = abbreviate(made.place.code)
-    if event.is_replaced:
+    if is_replaced:
         reason = f"the pass before replaced the leaf by `{code}`, and torch keeps gradients of leaves only"
     elif event.is_computed:
         reason = f"`{code}` ({where}) computes it, and torch keeps gradients of leaves only"
@@ -52,7 +52,7 @@ def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -
             ),
             Evidence(event.place.span, f"`{name}.grad` is None", Role.FAILURE),
         ],
-        fixes=[_kept_leaf(event.place, made.place) if event.is_replaced else _fix(event, made.place)],
+        fixes=[_kept_leaf(event.place, made.place) if is_replaced else _fix(event, made.place)],
     )
 
 

@@ -142,7 +142,9 @@ def _fixes(event: SavedTensorWritten, saved: SavedTensor) -> Iterator[Fix]:
 def _copied_input(event: SavedTensorWritten, saved: SavedTensor) -> tuple[str, Edit] | None:
     """Return the only argument with the written name, `hs[t - 1]`, and the edit to copy it."""
     node, module, written = saved.place.node, saved.place.module, event.subject
-    if not isinstance(node, cst.Call) or not isinstance(written, cst.Name) or module is not event.place.module:
+    if not isinstance(node, cst.Call) or not isinstance(written, cst.Name):
+        return None
+    if module is not event.place.module:
         return None
     found = [
         each.value
