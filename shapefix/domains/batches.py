@@ -45,7 +45,7 @@ class Stacked(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ListGiven(Event):
-    """Call for tensors with another value: a list or a tuple of tensors, the output of a model.
+    """Call for tensors with another value: a list or a tuple of tensors, an int, the output of a model.
 
     given is the value, method the name of a tensor's method or attribute, empty for arguments.
     """

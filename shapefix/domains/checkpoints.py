@@ -120,6 +120,27 @@ class CheckpointMisread(Event):
     name: str
 
 
+class LoadedKeys(Unknown):
+    """Result of `module.load_state_dict(state)`: the names of missing and unexpected keys."""
+
+    __slots__ = ("loaded",)
+
+    def __init__(self, loaded: Place) -> None:
+        super().__init__("load_state_dict")
+        self.loaded = loaded
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoadedKeysUsed(Event):
+    """The result of `load_state_dict` used as a model; the place is that of the use.
+
+    loaded is the call of `load_state_dict`, name the attribute of a model that is read, empty for a call.
+    """
+
+    loaded: Place
+    name: str
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class StateRestored(Event):
     """`module.load_state_dict(name)` of any state in a variable."""

@@ -111,12 +111,14 @@ class NoGradientRead(Event):
     """A read of `.grad` of a tensor without one: torch returns None.
 
     is_computed is whether the tensor has a graph, but is not a leaf of it; otherwise it requires no gradient.
+    is_replaced is whether an earlier pass of a loop has put it in place of the leaf.
     """
 
     is_of_values: ClassVar[bool] = True
 
     tensor: TensorValue
     is_computed: bool
+    is_replaced: bool = False
 
 
 @hooks.enter_context

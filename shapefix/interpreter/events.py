@@ -129,3 +129,23 @@ class WrongCountUnpacked(Event):
     want: int
     within: cst.CSTNode | None
     undecided: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ArgumentsRefused(Event):
+    """Call of a module's forward, or of a method of torch, with too few or too many positional arguments.
+
+    function is the name of the method, owner its class. wanted are the names of the parameters without a
+    default, most is the largest number of arguments, given that of this call. defined is the definition in
+    the project, None for one of torch. undecided is whether the call is in a branch that may never be taken.
+    """
+
+    is_of_values: ClassVar[bool] = True
+
+    owner: str
+    function: str
+    wanted: tuple[str, ...]
+    most: float
+    given: int
+    defined: Place | None
+    undecided: bool

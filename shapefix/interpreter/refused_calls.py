@@ -8,7 +8,8 @@ import libcst as cst
 
 from shapefix.interpreter.classes import is_closed, member
 from shapefix.interpreter.evaluator import Evaluator, Flow
-from shapefix.interpreter.modules import Module
+from shapefix.interpreter.events import ArgumentsRefused
+from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.values import (
     Binding,
@@ -58,6 +59,48 @@ def note_refused(ev: Evaluator, call: cst.CSTNode, called: Value) -> None:
     if isinstance(call, cst.Call) and not any(argument.star for argument in call.args):
         ev.refused = True
         ev.refusals += 1
+
+
+def report_refused(ev: Evaluator, call: cst.CSTNode, instance: InstanceValue, name: str, given: int) -> None:
+    """Report a call of a module of the project with a wrong number of positional arguments."""
+    method = member(instance.cls, name)
+    if not isinstance(method, FunctionValue) or not isinstance(method.node, cst.FunctionDef):
+        return
+    if instance.open or not is_closed(instance.cls):
+        return
+    params = method.node.params
+    ordered = (*params.posonly_params, *params.params)[1:]
+    wanted = tuple(param.name.value for param in ordered if param.default is None)
+    if len(wanted) <= given <= len(ordered):
+        # A keyword-only parameter is missing.
+        return
+    report_wrong_count(
+        ev,
+        ev.place(call),
+        instance.cls.node.name.value,
+        name,
+        wanted,
+        len(ordered),
+        given,
+        Place(method.module, method.node),
+    )
+
+
+def report_wrong_count(
+    ev: Evaluator,
+    place: Place,
+    owner: str,
+    function: str,
+    wanted: tuple[str, ...],
+    most: float,
+    given: int,
+    defined: Place | None = None,
+) -> None:
+    """Report a call with a wrong number of positional arguments, unless a handler expects the TypeError."""
+    if not isinstance(place.node, cst.Call) or ev.expects("TypeError"):
+        return
+    undecided = any(frame.undecided for frame in ev.frames)
+    ev.emit(ArgumentsRefused(place, ev.calls, owner, function, wanted, most, given, defined, undecided))
 
 
 def _own_init(cls: ClassValue) -> FunctionValue | None:

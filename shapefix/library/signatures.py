@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -132,6 +133,11 @@ def _fits(signature: str, given: Arguments, signatures: tuple[str, ...]) -> bool
     if any(name in given.keywords for name in list(known)[:count]):
         return False
     return lacks_nothing(signature, given)
+
+
+def most_positional(signature: str) -> float:
+    """Largest number of positional arguments; infinite for `*size`."""
+    return math.inf if _variadic(signature) else _positional(signature)
 
 
 def lacks_nothing(signature: str, given: Arguments) -> bool:

@@ -103,7 +103,8 @@ BAD = "Net(4)(x)"
 
 
 def codes(code: str, check: Check) -> list[str]:
-    return [found.code for found in check(HEAD + textwrap.dedent(code))]
+    """Return the findings, without those of the call itself."""
+    return [found.code for found in check(HEAD + textwrap.dedent(code)) if found.code != "SF414"]
 
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)

@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.gradient_tests import tests_gradient
-from shapefix.checks.support.syntax import enclosing, enclosing_function, holds
+from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.gradients import NoGradientRead
@@ -29,13 +29,15 @@ def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -
     made = event.tensor.origin
     if error is None or made is None or not isinstance(node, cst.Attribute) or _is_tested(event.place):
         return
-    if holds(made.place.node, node):
-        # The tensor of an earlier pass of the loop.
+    is_replaced = event.is_replaced or holds(made.place.node, node)
+    if is_replaced and not event.is_computed:
         return
     name = abbreviate(module.code(node.value))
     where = rewrites.line_of(made.place, module)
     code = abbreviate(made.place.code)
-    if event.is_computed:
+    if is_replaced:
+        reason = f"the pass before replaced the leaf by `{code}`, and torch keeps gradients of leaves only"
+    elif event.is_computed:
         reason = f"`{code}` ({where}) computes it, and torch keeps gradients of leaves only"
     else:
         reason = f"it does not require a gradient ({where})"
@@ -50,7 +52,7 @@ def missing_gradient(event: NoGradientRead, context: CheckContext, rule: Rule) -
             ),
             Evidence(event.place.span, f"`{name}.grad` is None", Role.FAILURE),
         ],
-        fixes=[_fix(event, made.place)],
+        fixes=[_kept_leaf(event.place, made.place) if is_replaced else _fix(event, made.place)],
     )
 
 
@@ -77,9 +79,14 @@ def _is_tested(place: Place) -> bool:
             return True
         if isinstance(node, cst.BooleanOperation) and _has_gradient(node.left):
             return True
-        if isinstance(node, cst.AssignTarget) and _is_gradient(node.target):
-            return True
+        if isinstance(node, cst.Assign) and not _is_none(node.value):
+            if any(_is_gradient(each.target) for each in node.targets):
+                return True
     return False
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _has_gradient(node: cst.CSTNode) -> bool:
@@ -88,6 +95,28 @@ def _has_gradient(node: cst.CSTNode) -> bool:
 
 def _is_gradient(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.Attribute) and node.attr.value == "grad"
+
+
+def _kept_leaf(read: Place, made: Place) -> Fix:
+    """Return the fix to write `w = w - lr * w.grad` into the leaf: `w.data -= lr * w.grad`."""
+    message = "change the leaf itself, without recording, and clear its gradient"
+    node, module = made.node, made.module
+    line = enclosing_line(made)
+    statement = line.body[0] if line is not None and len(line.body) == 1 else None
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(statement, cst.Assign):
+        return Fix(Applicability.DISPLAY, message, ())
+    target = statement.targets[0].target
+    operator = {cst.Subtract: "-=", cst.Add: "+="}.get(type(node.operator))
+    is_same = isinstance(target, cst.Name) and isinstance(node.left, cst.Name)
+    if operator is None or not is_same or statement.value is not node or len(statement.targets) > 1:
+        return Fix(Applicability.DISPLAY, message, ())
+    name = module.code(target)
+    if module.code(node.left) != name:
+        return Fix(Applicability.DISPLAY, message, ())
+    indent = " " * (module.span(statement).column - 1)
+    cleared = "" if f"{name}.grad = None" in module.text else f"\n{indent}{name}.grad = None"
+    text = f"{name}.data {operator} {module.code(node.right)}{cleared}"
+    return Fix(Applicability.UNSAFE, message, (Edit(module.span(statement), text),))
 
 
 def _fix(event: NoGradientRead, made: Place) -> Fix:

@@ -17,6 +17,7 @@ from shapefix.domains.gradients import depends_on
 from shapefix.domains.saved_tensors import SavedTensor, SavedTensorWritten
 from shapefix.domains.stepped_weights import WeightsStepped
 from shapefix.domains.training import Backward
+from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject
 
@@ -129,8 +130,32 @@ def _fixes(event: SavedTensorWritten, saved: SavedTensor) -> Iterator[Fix]:
         yield Fix(
             Applicability.UNSAFE, f"write into a copy: `{abbreviate(saved.place.code)}.clone()`", (clone,)
         )
-    else:
+        return
+    copied = _copied_input(event, saved)
+    if copied is None:
         yield Fix(Applicability.DISPLAY, "write into a copy: `.clone()`", ())
+    else:
+        code, edit = copied
+        yield Fix(Applicability.UNSAFE, f"compute it from a copy: `{code}.clone()`", (edit,))
+
+
+def _copied_input(event: SavedTensorWritten, saved: SavedTensor) -> tuple[str, Edit] | None:
+    """Return the only argument with the written name, `hs[t - 1]`, and the edit to copy it."""
+    node, module, written = saved.place.node, saved.place.module, event.subject
+    if not isinstance(node, cst.Call) or not isinstance(written, cst.Name):
+        return None
+    if module is not event.place.module:
+        return None
+    found = [
+        each.value
+        for each in node.args
+        if not each.star and isinstance(each.value, (cst.Name, cst.Subscript))
+        if dotted_name(each.value.value if isinstance(each.value, cst.Subscript) else each.value)
+        == written.value
+    ]
+    if len(found) != 1:
+        return None
+    return abbreviate(module.code(found[0])), Edit(module.span(found[0]).end(), ".clone()")
 
 
 def _without_flag(layer: object) -> Edit | None:

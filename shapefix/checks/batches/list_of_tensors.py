@@ -1,4 +1,4 @@
-"""SF406: a list of tensors, or a tensor with several elements, in place of numbers."""
+"""SF406: a list of tensors or an int in place of a tensor, or a tensor with several elements for numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.counting_loops import counting_loop
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument
 from shapefix.checks.support.wording import abbreviate
@@ -17,7 +18,7 @@ from shapefix.domains.batches import ListGiven, Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Event, TensorUsedAsIndex
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.interpreter.values import Integer, LibraryObject, Value
 from shapefix.tensors.ops import NORMALIZATIONS, PRODUCTS, SOFTMAXES, Op
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import substitute
@@ -113,6 +114,9 @@ def _given(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
     if isinstance(event.given, TupleValue):
         yield from _of_tuple(event, rule)
         return
+    if isinstance(event.given, Integer):
+        yield _of_number(event, rule)
+        return
     node = event.place.node
     tensor = _tensor_in(event.given)
     if not isinstance(node, cst.Call) or not node.args or tensor is None:
@@ -138,6 +142,20 @@ def _of_tuple(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
         "unpack it first",
         evidence=[*call_trace(event), *_made(tensor)],
         error=_no_tensor(event.method, "tuple"),
+    )
+
+
+def _of_number(event: ListGiven, rule: Rule) -> Diagnostic:
+    """Return the finding for an int: mostly the counter of `enumerate`, where the batch was meant."""
+    loop = counting_loop(event)
+    found = [] if loop is None else [Evidence(loop.target, "`enumerate` gives a counter and the batch")]
+    counter = "" if loop is None else f", the counter `{loop.counter}` of `enumerate`"
+    return rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` gets an int{counter}, not a tensor",
+        evidence=[*call_trace(event), *found],
+        error=ExpectedError("TypeError or AttributeError"),
+        fixes=() if loop is None else (loop.fix,),
     )
 
 

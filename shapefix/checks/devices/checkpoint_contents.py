@@ -11,25 +11,67 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, enclosing_line
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import, Role
-from shapefix.domains.checkpoints import CheckpointMisread, NotAState
+from shapefix.domains.checkpoints import CheckpointMisread, LoadedKeysUsed, NotAState
 from shapefix.interpreter.modules import Place
 
 
-@rule("SF614", on=(NotAState, CheckpointMisread))
+@rule("SF614", on=(NotAState, CheckpointMisread, LoadedKeysUsed))
 def checkpoint_contents(
-    event: NotAState | CheckpointMisread, context: CheckContext, rule: Rule
+    event: NotAState | CheckpointMisread | LoadedKeysUsed, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     if any(isinstance(n, (cst.Try, cst.TryStar)) for n in enclosing(event.place.module, event.place.node)):
         return
     if isinstance(event, NotAState):
         yield _not_a_state(event, rule)
+    elif isinstance(event, LoadedKeysUsed):
+        if not any(
+            isinstance(other, LoadedKeysUsed) and other.loaded.node is event.loaded.node
+            for other in context.events[: context.events.index(event)]
+        ):
+            yield _keys_as_model(event, rule)
     elif event.keys:
         yield _no_key(event, rule)
     else:
         yield _not_a_module(event, rule)
+
+
+def _keys_as_model(event: LoadedKeysUsed, rule: Rule) -> Diagnostic:
+    loaded = event.loaded
+    if event.name:
+        error = ExpectedError("AttributeError", f"object has no attribute '{event.name}'")
+    else:
+        error = ExpectedError("TypeError", "object is not callable")
+    used = [] if event.name else [Evidence(event.place.span, "called as a model", Role.FAILURE)]
+    return rule.diagnostic(
+        loaded.span,
+        "`load_state_dict` returns the names of missing keys, not the model, which it changes in place",
+        error=error,
+        evidence=[
+            *call_trace(event),
+            Evidence(loaded.span, "this result is used as a model", Role.CAUSE),
+            *used,
+        ],
+        fixes=[rewrites.unsafe_or_advice("keep the model", _kept_model(loaded))],
+    )
+
+
+def _kept_model(loaded: Place) -> Edit | None:
+    """Return the edit of `model = net.load_state_dict(state)` to two statements, or to one for one name."""
+    line, node, module = enclosing_line(loaded), loaded.node, loaded.module
+    statement = line.body[0] if line is not None and len(line.body) == 1 else None
+    if not isinstance(statement, cst.Assign) or statement.value is not node or len(statement.targets) != 1:
+        return None
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return None
+    target, owner = module.code(statement.targets[0].target), module.code(node.func.value)
+    span = module.span(statement)
+    if target == owner:
+        return Edit(span, module.code(node))
+    rest = module.code(node)[len(owner) :]
+    return Edit(span, f"{target} = {owner}\n{' ' * (span.column - 1)}{target}{rest}")
 
 
 def _given(place: Place) -> cst.BaseExpression | None:

@@ -7,7 +7,7 @@ from shapefix.domains.raggedness import has_rows
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import LibraryObject, Unknown, Value
+from shapefix.interpreter.values import Integer, LibraryObject, Unknown, Value
 from shapefix.library.registry import function, method
 
 
@@ -18,7 +18,7 @@ def note_rows(call: Call, data: Value | None) -> None:
 
 
 def note_list(call: Call, given: Value | None, method: str = "") -> None:
-    """Report a list or tuple of tensors, or the output object of a model, in place of a tensor.
+    """Report a list or tuple of tensors, an int, or the output object of a model, in place of a tensor.
 
     method is the tensor's method or attribute that the code reads, empty for the argument of a call.
     """
@@ -26,6 +26,9 @@ def note_list(call: Call, given: Value | None, method: str = "") -> None:
         items = given.items
         first = items[0] if items else given.element if isinstance(given, ListValue) else None
         if not isinstance(first, TensorValue) or not first.certain:
+            return
+    elif isinstance(given, Integer):
+        if method:
             return
     elif not isinstance(given, LibraryObject) or given.kind != MODEL_OUTPUT:
         return

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from shapefix.domains.checkpoints import LoadedKeys
 from shapefix.domains.devices import ModuleDevice
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
@@ -216,4 +217,4 @@ def load_state_dict(call: Call) -> Value:
     note_loaded(call)
     if call.constant(2, "assign", False) is not False and call.receiver is not None:
         invalidate_weights(call.ev, call.receiver)
-    return Unknown("load_state_dict")
+    return LoadedKeys(call.place)

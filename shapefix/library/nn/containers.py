@@ -20,7 +20,7 @@ from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, Tupl
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
-from shapefix.interpreter.refused_calls import note_refused
+from shapefix.interpreter.refused_calls import note_refused, report_wrong_count
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -165,6 +165,9 @@ def forward(call: Call) -> Value:
     if not given.open and (len(given.positional) > 1 or not given.keywords.keys() <= {"input"}):
         # Sequential.forward() takes one argument: TypeError.
         note_refused(call.ev, call.place.node, call.receiver or Unknown())
+        if len(given.positional) > 1 and not given.keywords:
+            count = len(given.positional)
+            report_wrong_count(call.ev, call.place, "Sequential", "forward", ("input",), 1, count)
         return Unknown()
     value = call.value(0, "input") or Unknown()
     children = _children(call.receiver)

@@ -13,6 +13,7 @@ from shapefix.domains.devices import ModuleDevice
 from shapefix.domains.gradients import mark_leaf
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.refused_calls import report_wrong_count
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value, facts_of
 from shapefix.library.data.last_batches import try_last_batch
@@ -28,7 +29,7 @@ from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.ops.saved_tensors import note_saved_by_layer
 from shapefix.library.registry import METHODS, declare, expanded_dim, function, method
 from shapefix.library.rejections import reject, trace
-from shapefix.library.signatures import BoundArguments, bound, lacks_nothing
+from shapefix.library.signatures import BoundArguments, bound, lacks_nothing, most_positional, parameters
 from shapefix.library.tensors import as_result, copied_or_same
 from shapefix.library.torch_signatures import signature
 from shapefix.tensors.errors import ShapeError
@@ -204,11 +205,22 @@ def _forward(handler: Handler, name: str) -> Callable[[Call], Value]:
         known = signature(f"{name}.forward")
         if not lacks_nothing(known, call.arguments):
             # A TypeError comes before any other one.
+            _report_count(call, name, known)
             return TensorValue()
+        if len(call.arguments.positional) > most_positional(known):
+            _report_count(call, name, known)
         given = bound(known, call.arguments)
         return _run(handler, call, fields_of(call.receiver), given, name, call.receiver)
 
     return forward
+
+
+def _report_count(call: Call, name: str, known: str) -> None:
+    """Report a call of a layer with too few or too many arguments, all of them by position."""
+    if not call.arguments.keywords:
+        wanted = tuple(parameter for parameter, default in parameters(known) if default is None)
+        given, kind = len(call.arguments.positional), name.rpartition(".")[2]
+        report_wrong_count(call.ev, call.place, kind, "forward", wanted, most_positional(known), given)
 
 
 def _function(handler: Handler, name: str) -> Callable[[Call], Value]:

@@ -19,7 +19,7 @@ from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import nodes
-from shapefix.interpreter.refused_calls import note_refused, refuses_method
+from shapefix.interpreter.refused_calls import note_refused, refuses_method, report_refused
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     FALSE,
@@ -78,6 +78,8 @@ def _forwarded(call: Call) -> Value:
         given = call.arguments
         if not given.open and refuses_method(receiver, "forward", given.positional, given.keywords):
             note_refused(call.ev, call.place.node, receiver)
+            if not given.keywords:
+                report_refused(call.ev, call.place.node, receiver, "forward", len(given.positional))
             return Unknown()
         return call_method(call.ev, receiver, "forward", call.arguments, call.place.node)
     if isinstance(receiver, LibraryObject) and "forward" not in receiver.fields:

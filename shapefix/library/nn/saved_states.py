@@ -10,6 +10,8 @@ from shapefix.domains.checkpoints import (
     CheckpointMisread,
     Checkpoints,
     LoadedFile,
+    LoadedKeys,
+    LoadedKeysUsed,
     LoadedState,
     NotAState,
     ObjectsLoaded,
@@ -251,9 +253,19 @@ def _open_tests(ev: Evaluator) -> frozenset[cst.CSTNode]:
     return frozenset(test for frame in ev.frames for test in frame.tests)
 
 
+@hooks.call_unknown
+def _note_called(ev: Evaluator, function: Value, node: cst.CSTNode) -> None:
+    """Report a call of the result of `load_state_dict`."""
+    if isinstance(function, LoadedKeys):
+        ev.emit(LoadedKeysUsed(ev.place(node), ev.calls, function.loaded, ""))
+
+
 @hooks.read_unknown
 def _note_use(ev: Evaluator, owner: Value, name: str) -> None:
     """Report contents of a file used as a module: only a file of objects has them."""
+    if isinstance(owner, LoadedKeys) and name in _OF_OBJECTS:
+        ev.emit(LoadedKeysUsed(owner.loaded, ev.calls, owner.loaded, name))
+        return
     contents = ev.state[Checkpoints].contents
     state = contents.get(owner) if isinstance(owner, StateDict) and name in _OF_MODULES else None
     if state is not None and _open_tests(ev) <= state.tests:

@@ -295,6 +295,10 @@ def note_graph_write(call: Call, tensor: TensorValue, values: Iterable[Value]) -
     tensor.storage.grafted = True
     if True in known and call.ev.state[Gradients].recording:
         call.ev.journal.write(tensor, "graph", True)
+        if not any(frame.undecided for frame in call.ev.frames):
+            written = [part for part in given if isinstance(part, TensorValue) and requires_grad(part)]
+            others = [part for part in written if part is not tensor and part not in tensor.sources]
+            tensor.sources = (*tensor.sources, *others)
     elif tensor.graph is False:
         call.ev.journal.write(tensor, "graph", None)
 

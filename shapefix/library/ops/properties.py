@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapefix.domains.gradients import Gradients, NoGradientRead, is_computed
+from shapefix.domains.replaced_leaves import note_gradient_read
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Shape, Sizes
 from shapefix.interpreter.tensor_values import DeviceKind, TensorValue, requires_grad
@@ -82,6 +83,7 @@ def grad(call: Call, tensor: TensorValue) -> Value:
     state = call.ev.state[Gradients]
     known = requires_grad(tensor)
     computed = known is True and not state.retained and is_computed(call.ev, tensor)
+    note_gradient_read(call.ev, tensor, call.place)
     plain = known is False and tensor.graph is False and state.leaves.get(tensor, FALSE) is FALSE
     if tensor.certain and not tensor.own and (computed or plain):
         call.ev.emit(NoGradientRead(call.place, call.ev.calls, tensor, computed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shapefix.domains.training import SchedulerStepped
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.refused_calls import report_wrong_count
 from shapefix.interpreter.values import NONE, LibraryObject, Value
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import declare, function, method
@@ -12,6 +13,8 @@ from shapefix.library.signatures import bound
 from shapefix.library.torch_signatures import signature
 
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
+_OF_METRIC = "torch.optim.lr_scheduler.ReduceLROnPlateau"
+"""The scheduler whose `step` needs the metric."""
 _OPTIMIZER = "optimizer"
 _TORCH = (
     "LambdaLR",
@@ -88,6 +91,10 @@ def _made(call: Call, optimizer: Value | None) -> Value:
 def step(call: Call) -> Value:
     receiver = call.receiver
     if isinstance(receiver, LibraryObject):
+        given = call.arguments
+        if receiver.kind == _OF_METRIC and not (given.everything or given.open):
+            report_wrong_count(call.ev, call.place, "ReduceLROnPlateau", "step", ("metrics",), 2, 0)
+            return NONE
         follows = is_at_least(call.ev, "1.1", "torch")
         call.ev.emit(SchedulerStepped(*where(call), receiver, receiver.fields.get(_OPTIMIZER), follows))
     return NONE
