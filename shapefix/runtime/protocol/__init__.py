@@ -34,6 +34,7 @@ from .memory import MemoryTimelineLine, PeakMemory, StepMemoryLine, TrialApplied
 from .models import (
     ForwardSignatureLine,
     MixedRows,
+    ModelParametersLine,
     ModuleEnterLine,
     ModuleExitLine,
     ModuleName,
@@ -66,6 +67,7 @@ from .tensors import (
 from .training import (
     BackwardLine,
     CarriedGradientsLine,
+    GradientNorm,
     GradientsLine,
     KeptGraphLine,
     LossCallLine,
@@ -82,6 +84,7 @@ from .training import (
     SampleCutLine,
     ScheduleUnitLine,
     ScoreFacts,
+    StepTimesLine,
     TargetFacts,
     TrainerCreatedLine,
     UncoveredParameter,
@@ -116,6 +119,7 @@ __all__ = [
     "Float64PromotionLine",
     "ForwardReturnedLine",
     "ForwardSignatureLine",
+    "GradientNorm",
     "GradientsLine",
     "KeptGraphLine",
     "LayoutCopyLine",
@@ -130,6 +134,7 @@ __all__ = [
     "MissingKey",
     "MissingStepLine",
     "MixedRows",
+    "ModelParametersLine",
     "ModuleDetails",
     "ModuleEnterLine",
     "ModuleExitLine",
@@ -158,6 +163,7 @@ __all__ = [
     "SourceLine",
     "StartLine",
     "StepMemoryLine",
+    "StepTimesLine",
     "StopLine",
     "TargetFacts",
     "TrainerCreatedLine",
@@ -195,6 +201,7 @@ Line = (
     | ExtraBatchDoneLine
     | ModuleEnterLine
     | ModuleExitLine
+    | ModelParametersLine
     | ForwardSignatureLine
     | ReplicaBypassedLine
     | RowTrialLine
@@ -205,6 +212,7 @@ Line = (
     | OptimizerCoverageLine
     | UnregisteredParametersLine
     | OptimizerStepLine
+    | StepTimesLine
     | CarriedGradientsLine
     | MissingStepLine
     | RecordedEvaluationLine

@@ -34,13 +34,16 @@ from shapefix.runtime.report.formatting import (
     listed,
     loss_value,
     named_parts,
+    parameters_text,
     place_text,
     value_text,
 )
+from shapefix.runtime.report.step_speed import speed_text, step_speed
 from shapefix.runtime.run import ProbeRun
 
 _MODELS = 8
 _OUTPUT_ROWS = 12
+_NORMS = 3
 
 
 def report_lines(run: ProbeRun, show: ShowPath, width: int) -> Iterator[Line]:
@@ -112,6 +115,8 @@ def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[
         if is_loss(module):
             continue
         yield [(module.type, "name"), (f" {call_text(module, show)}", "code")]
+        if module.model is not None and module.type not in shown:
+            yield [(f"  {parameters_text(module.model)}", "code")]
         # The inner modules are the same for a second call, with other sizes.
         depth = [0] if module.type in shown and module.out else []
         yield from module_tree.tree_lines(module, width, *depth)
@@ -154,11 +159,17 @@ def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Li
         if overfit["unchanged"]:
             yield [(f"  unchanged: {listed([each or '?' for each in overfit['unchanged']])}", "warning")]
     for line in observed.of(GradientsLine):
-        yield [("gradients", "name"), (f" for {gradient_count(line)} ({line['optimizer']})", "code")]
+        norm = "" if line["norm"] is None else f", norm {line['norm']:.3g}"
+        yield [("gradients", "name"), (f" for {gradient_count(line)} ({line['optimizer']}){norm}", "code")]
+        for what, text in extreme_norms(line):
+            yield [(f"  {what}: {text}", "code")]
         for what, names in lacking_gradients(line):
             yield [(f"  {what}: {listed(names)}", "warning")]
     for place, text in extra_batches(observed, show):
         yield [("more batches", "name"), (f"{f' of the loader at {place}' if place else ''}: {text}", "code")]
+    speed = step_speed(observed)
+    if speed is not None:
+        yield [("time of a step", "name"), (f" {speed_text(speed)}", "code")]
     end = observed.end
     if end is not None and end["peak_cuda"]:
         reserved = f", {byte_size(end['reserved_cuda'])} reserved" if end["reserved_cuda"] else ""
@@ -175,6 +186,16 @@ def extra_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str,
     for number, texts in by_loader.items():
         loader = observed.loaders.get(number)
         yield place_text(None if loader is None else span(loader["created_at"]), show), ", ".join(texts)
+
+
+def extreme_norms(line: GradientsLine) -> Iterator[tuple[str, str]]:
+    """The modules with the largest and the smallest norms of gradients, if they are several."""
+    ordered = sorted(line["norms"], key=lambda each: -each["norm"])
+    if len(ordered) < 2:
+        return
+    shown = min(_NORMS, len(ordered) // 2)
+    for what, some in (("largest", ordered[:shown]), ("smallest", ordered[-shown:])):
+        yield what, ", ".join(f"{each['module'] or 'the model'} {each['norm']:.2g}" for each in some)
 
 
 def lacking_gradients(line: GradientsLine) -> Iterator[tuple[str, list[str]]]:
