@@ -20,7 +20,9 @@ def probe(options: ProbeOptions) -> int:
     from shapefix.cli import probe_forecast, probe_output
     from shapefix.cli.exit_codes import FAILED, code_of
     from shapefix.runtime.confirmation.static_verdicts import with_verdicts
+    from shapefix.runtime.findings import nan_blame
     from shapefix.runtime.findings.collect import collect_findings
+    from shapefix.runtime.findings.nan_blame import with_nan_origins
     from shapefix.runtime.findings.write_blame import OPTION, with_writes
     from shapefix.runtime.protocol import SourceLine
     from shapefix.runtime.ranks import rank_findings
@@ -77,7 +79,10 @@ def probe(options: ProbeOptions) -> int:
     found = (
         rank_findings(run)
         if run.ranks
-        else with_writes(collect_findings(run.observed), run.observed, lambda: run_script(OPTION).observed)
+        else with_nan_origins(
+            with_writes(collect_findings(run.observed), run.observed, lambda: run_script(OPTION).observed),
+            lambda: run_script(nan_blame.OPTION).observed,
+        )
     )
     # The exit code is about the run; what `check` knows is added afterwards.
     code = code_of(run, found)

@@ -17,7 +17,7 @@ _GENERATION = 1.0
 
 
 class EvaluationLimits:
-    """Ends the run where a model is called without gradient after the wanted steps, again and again.
+    """Ends the run after too many calls without gradient after the wanted steps.
 
     A loop over a loader ends by itself after a few batches; this is for the calls with one batch, such as the
     generation of text.

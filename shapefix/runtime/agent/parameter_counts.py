@@ -12,7 +12,7 @@ _MODULES = 3000
 
 
 def parameter_counts(module: Any, number: int) -> ModelParametersLine | None:
-    """The parameters of an outermost module whose call has a number; None without parameters."""
+    """The parameters of an outermost module in a numbered call, and of its modules; None without any."""
     sizes: dict[int, int] = {}
     size_of: Counter[str] = Counter()
     trainable = 0

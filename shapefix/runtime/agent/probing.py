@@ -36,6 +36,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--protect")
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--find-writes", action="store_true")
+    parser.add_argument("--find-nans", action="store_true")
     parser.add_argument("--overfit", action="store_true")
     parser.add_argument("--evaluation", choices=("none", "short", "full"), default="short")
     parser.add_argument("--cells")
@@ -132,8 +133,14 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
         from .watchers.inplace_writes import InplaceWrites
 
         writes = InplaceWrites(session, modules.running)
-        training.before_backward = writes.check
+        training.before_backward = lambda loss: writes.check()
         writes.install()
+    if options.find_nans:
+        from .watchers.nan_origins import NanOrigins
+
+        origins = NanOrigins(session, modules.running)
+        training.before_backward = origins.before_backward
+        origins.install()
     if options.ranks is not None:
         from . import collectives
 

@@ -60,7 +60,7 @@ class TrainingWatcher:
         self._carried = CarriedGradients(session)
         self._untaken = UntakenSteps(session, optimizers)
         self._times = StepTimes(session)
-        self.before_backward: Callable[[], None] = lambda: None
+        self.before_backward: Callable[[Any], None] = lambda loss: None
 
     def install(self) -> None:
         """Watch from now on."""
@@ -110,7 +110,7 @@ class TrainingWatcher:
             self._modules.evaluation.backward(loss)
             self._kept.backward(loss)
             self._backward(loss, site)
-            self.before_backward()
+            self.before_backward(loss)
             self._modules.sums.clear()
             call_site = self._call_sites.enter(caller)
             session.depth += 1

@@ -12,6 +12,7 @@ from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fi
 from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
 from shapefix.runtime.findings.key_fixes import key_fixes, keys_text
+from shapefix.runtime.findings.missing_modules import imports_text
 from shapefix.runtime.findings.silent import silent_faults
 from shapefix.runtime.observations import Observations, RaisedException, span
 from shapefix.runtime.protocol import LoopTruncatedLine, WriteProtectionLine
@@ -111,9 +112,10 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
     when = f"; in {extra_batch_text(failure.extra_batch)}" if failure.extra_batch else ""
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
+        known = keys_text(failure) + imports_text(failure)
+        text = _full_message(failure).rstrip(".") + known + when
         return Diagnostic(
-            CRASH, failure.type, severity, _full_message(failure).rstrip(".") + keys_text(failure) + when,
-            failure.stack[0],
+            CRASH, failure.type, severity, text, failure.stack[0],
             with_failure((*_meaning(failure), *measurements(failure), *swallowed), failure.stack[0]),
         )  # fmt: skip
     name, severity = rules[explained.code]

@@ -73,6 +73,8 @@ from .training import (
     LossCallLine,
     LossNotFiniteLine,
     MissingStepLine,
+    NanOriginLine,
+    NanSource,
     NonFiniteSource,
     OptimizerCoverageLine,
     OptimizerStepLine,
@@ -139,6 +141,8 @@ __all__ = [
     "ModuleEnterLine",
     "ModuleExitLine",
     "ModuleName",
+    "NanOriginLine",
+    "NanSource",
     "NonFiniteSource",
     "OptimizerCoverageLine",
     "OptimizerStepLine",
@@ -208,6 +212,7 @@ Line = (
     | LossCallLine
     | BackwardLine
     | LossNotFiniteLine
+    | NanOriginLine
     | GradientsLine
     | OptimizerCoverageLine
     | UnregisteredParametersLine

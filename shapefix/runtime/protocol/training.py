@@ -96,6 +96,29 @@ class LossNotFiniteLine(TypedDict):
     called_at: UserPlace | None
 
 
+class NanSource(TypedDict):
+    """An operation with nan as its result, or with infinity as that of finite numbers.
+
+    least and greatest are of its first input, None if they are not finite; infinite says that an input is.
+    """
+
+    function: str
+    made: Literal["nan", "inf"]
+    at: UserPlace | None
+    module: str | None
+    least: float | None
+    greatest: float | None
+    infinite: bool
+
+
+class NanOriginLine(TypedDict):
+    """The operations on the way to a loss or gradients with nan or infinity, the first one first."""
+
+    kind: Literal["nan_origin"]
+    of: Literal["loss", "gradients"]
+    sources: list[NanSource]
+
+
 class GradientNorm(TypedDict):
     """The norms of the gradients and of the weights of one module, without those of its children."""
 

@@ -27,7 +27,7 @@ class StepSpeed:
 
     @property
     def basis(self) -> str:
-        """The steps that the times are of."""
+        """The measured steps, in words."""
         if not self.steps:
             return "the first step, slower than later ones"
         return "the second step" if self.steps == 1 else f"median of {counted(self.steps, 'step')}"

@@ -84,7 +84,7 @@ class ModuleTree:
 
 @dataclass(frozen=True)
 class GradientSummary:
-    """The gradients of an optimizer: a sentence, those that lack, and the norms of the modules."""
+    """The gradients of an optimizer: a sentence, the missing ones, and the norms of the modules."""
 
     text: str
     lacking: tuple[tuple[str, str], ...]
