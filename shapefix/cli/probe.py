@@ -49,6 +49,15 @@ def probe(options: ProbeOptions) -> int:
     if options.report is not None and problem is not None:
         echo_err(f"error: --report {one_line(options.report)}: {problem}")
         return FAILED
+    baseline = None
+    if options.baseline is not None:
+        from shapefix.runtime.report.run_comparison import UnusableBaseline, read_summary
+
+        try:
+            baseline = read_summary(options.baseline)
+        except UnusableBaseline as error:
+            echo_err(f"error: --baseline {one_line(options.baseline)}: {error}")
+            return FAILED
     try:
         if options.repair:
             from shapefix.cli import probe_repair
@@ -88,4 +97,5 @@ def probe(options: ProbeOptions) -> int:
     code = code_of(run, found)
     executed = dict.fromkeys(line["file"] for line in run.observed.of(SourceLine))
     found = with_static_fixes(found, "." if options.module else options.script, executed)
-    return probe_output.report(run, with_verdicts(run, found, probe_output.view_of(options)), options, code)
+    found = with_verdicts(run, found, probe_output.view_of(options))
+    return probe_output.report(run, found, options, code, baseline=baseline)

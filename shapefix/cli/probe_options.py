@@ -32,6 +32,7 @@ class ProbeOptions:
     processes: int = 1
     overfit: int | None = None
     no_eval: bool = False
+    baseline: str | None = None
     full_eval: bool = False
 
     @property
@@ -72,6 +73,10 @@ def validate_options(options: ProbeOptions) -> str | None:
         return "--overfit cannot be combined with --repair, --vram or --nproc"
     if options.overfit is not None and (options.steps > 1 or options.device == "fake"):
         return "--overfit sets the number of steps, and needs a device with values"
+    if options.baseline is not None and (
+        options.repair or options.vram is not None or options.output_format != "full"
+    ):
+        return "--baseline cannot be combined with --repair, --vram or --output-format"
     if options.no_eval and options.full_eval:
         return "--no-eval and --full-eval cannot be combined"
     if options.full_eval and (options.vram is not None or options.device == "fake"):

@@ -92,6 +92,12 @@ class _ProbeCommand(click.Command):
 @click.option("--apply", is_flag=True, help="Write the repairs proved by --repair.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report.")
 @click.option(
+    "--baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Compare with an earlier run, written by --output-format json.",
+)
+@click.option(
     "--nproc",
     "processes",
     type=click.IntRange(1, 16),
