@@ -6,6 +6,7 @@ import copy
 import functools
 import sys
 import time
+from collections import Counter
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ from . import frames
 from .session import Session
 
 SECONDS = 2.0
+_CALLS = 2  # of one model with one batch, as in an evaluation with and without noise
 _GENERATION = 1.0
 
 
@@ -27,7 +29,7 @@ class EvaluationLimits:
         self._session = session
         self._batches = -1
         self._since: float | None = None
-        self._called: set[int] = set()
+        self._calls: Counter[int] = Counter()
 
     def calling(self, module: Any) -> None:
         """Note a call of an outermost module without gradient. Raises StopProbe at the limit."""
@@ -38,10 +40,11 @@ class EvaluationLimits:
             session.stop("the training steps are done, and an evaluation begins")
         if self._since is None or self._batches != session.batches:
             self._since, self._batches = self._clock(), session.batches
-            self._called.clear()
-        if id(module) in self._called and self._clock() - self._since > SECONDS:
+            self._calls.clear()
+        is_model = next(module.parameters(), None) is not None
+        if is_model and self._calls[id(module)] >= _CALLS and self._clock() - self._since > SECONDS:
             session.stop(f"a training step is done, and calls for evaluation take more than {SECONDS:g} s")
-        self._called.add(id(module))
+        self._calls[id(module)] += 1
 
     def _clock(self) -> float:
         return time.monotonic() - self._session.own_seconds

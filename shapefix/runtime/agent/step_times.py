@@ -19,7 +19,7 @@ class StepTimes:
 
     A step ends where the next batch is requested, or where an optimizer steps again without a batch in
     between. Work before the first forward, such as a look at a batch, is not part of one. The probe's own
-    trials are left out.
+    trials are left out, and so is the step of a shorter last batch.
     """
 
     def __init__(self, session: Session) -> None:
@@ -27,6 +27,7 @@ class StepTimes:
         self._part = "other"
         self._parts: Counter[str] = Counter()
         self._rows = 0
+        self._is_short = False
         self._at_step: tuple[Counter[str], int] = Counter(), 0
         self._stepped: set[int] = set()
         self._number = 0
@@ -52,6 +53,7 @@ class StepTimes:
         """End to load a batch with some samples, if they are known."""
         self._switch("other")
         self._rows += rows or 0
+        self._is_short = self._session.extra_batch == "last"
 
     def stepped(self, optimizer: int) -> None:
         """Note the end of a step of an optimizer, by its id."""
@@ -71,9 +73,9 @@ class StepTimes:
 
     def _write(self, parts: Counter[str], rows: int) -> None:
         self._stepped.clear()
-        self._number += 1
-        if self._number > _WRITTEN or self._session.sizes_only:
+        if self._is_short or self._number == _WRITTEN or self._session.sizes_only:
             return
+        self._number += 1
         self._session.sink.write(
             StepTimesLine(
                 kind="step_times",

@@ -296,9 +296,17 @@ class TrainingWatcher:
             not_finite=_not_finite(gradients)[:_NAMES],
             all_zero=zero,
             trained_elsewhere=(zero or not given) and self._trains_elsewhere(optimizer),
+            models=self._models_of(optimizer)[:_NAMES],
             norm=total,
             norms=norms,
         )
+
+    def _models_of(self, optimizer: Any) -> list[str]:
+        """The types of the outermost modules with parameters of an optimizer."""
+        own = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        roots = self._modules.roots
+        holding = [root for root in roots if any(id(each) in own for each in root.parameters())]
+        return list(dict.fromkeys(type(root).__name__ for root in holding))
 
     def _trains_elsewhere(self, optimizer: Any) -> bool:
         """Whether a parameter outside of this optimizer got a gradient other than zero."""

@@ -131,7 +131,8 @@ class GradientsLine(TypedDict):
     """The gradients at the first step of an optimizer.
 
     trained_elsewhere says that a parameter of another optimizer got a gradient other than zero. norm is that
-    of all gradients, None if it is not known or not finite; norms are those of the modules.
+    of all gradients, None if it is not known or not finite; norms are those of the modules. models are the
+    types of the outermost modules with its parameters.
     """
 
     kind: Literal["gradients"]
@@ -145,6 +146,7 @@ class GradientsLine(TypedDict):
     not_finite: list[str]
     all_zero: bool
     trained_elsewhere: bool
+    models: list[str]
     norm: float | None
     norms: list[GradientNorm]
 

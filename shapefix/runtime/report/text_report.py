@@ -141,8 +141,7 @@ def _types(module: ObservedModule) -> set[str]:
 
 
 def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
-    loss = observed.first(BackwardLine)
-    if loss is not None:
+    for loss in losses(observed):
         value = loss_value(loss) or ("unknown" if loss["loss"]["size"] == [] else "not a scalar")
         style = "code" if loss["value"] is not None else "warning"
         at = place_text(span(loss["called_at"]), show)
@@ -159,8 +158,7 @@ def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Li
         if overfit["unchanged"]:
             yield [(f"  unchanged: {listed([each or '?' for each in overfit['unchanged']])}", "warning")]
     for line in observed.of(GradientsLine):
-        norm = "" if line["norm"] is None else f", norm {line['norm']:.3g}"
-        yield [("gradients", "name"), (f" for {gradient_count(line)} ({line['optimizer']}){norm}", "code")]
+        yield [("gradients", "name"), (f" for {gradients_text(observed, line)}", "code")]
         for what, text in extreme_norms(line):
             yield [(f"  {what}: {text}", "code")]
         for what, names in lacking_gradients(line):
@@ -186,6 +184,22 @@ def extra_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str,
     for number, texts in by_loader.items():
         loader = observed.loaders.get(number)
         yield place_text(None if loader is None else span(loader["created_at"]), show), ", ".join(texts)
+
+
+def losses(observed: Observations) -> list[BackwardLine]:
+    """The first loss of each place of backward."""
+    known: dict[str, BackwardLine] = {}
+    for line in observed.of(BackwardLine):
+        known.setdefault(str(line["called_at"]), line)
+    return list(known.values())
+
+
+def gradients_text(observed: Observations, line: GradientsLine) -> str:
+    """The number of gradients of an optimizer, and their norm; its models if there are several optimizers."""
+    several = sum(1 for _ in observed.of(GradientsLine)) > 1
+    models = f" of {', '.join(line['models'])}" if several and line["models"] else ""
+    norm = "" if line["norm"] is None else f", norm {line['norm']:.3g}"
+    return f"{gradient_count(line)}{models} ({line['optimizer']}){norm}"
 
 
 def extreme_norms(line: GradientsLine) -> Iterator[tuple[str, str]]:

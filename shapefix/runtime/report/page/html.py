@@ -14,14 +14,13 @@ from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
 from shapefix.runtime.observations import Observations, ObservedModule
-from shapefix.runtime.protocol import BackwardLine, GradientsLine, StartLine
+from shapefix.runtime.protocol import GradientsLine, StartLine
 from shapefix.runtime.report.formatting import (
     ShowPath,
     arguments_text,
     byte_size,
     counted,
     duration,
-    gradient_count,
     loss_value,
     parameters_text,
     place_text,
@@ -37,9 +36,11 @@ from shapefix.runtime.report.text_report import (
     call_text,
     ending,
     first_batches,
+    gradients_text,
     is_loss,
     lacking_gradients,
     last_output,
+    losses,
     protection,
     written_files,
 )
@@ -166,7 +167,7 @@ def page(
         not_shown=max(len(list(_all_models(observed))) - _MODELS, 0),
         plots=_plots(observed),
         forecast=None if forecast is None else list(_forecast(forecast, run, arguments, show)),
-        gradients=[_gradients(line) for line in observed.of(GradientsLine)],
+        gradients=[_gradients(observed, line) for line in observed.of(GradientsLine)],
         speed=_step_parts(observed),
         static=list(_verdicts(found, show)),
         files=files,
@@ -190,11 +191,10 @@ def _verdict(run: ProbeRun, found: ProbeFindings) -> tuple[str, str]:
 
 def _facts(run: ProbeRun, found: ProbeFindings) -> Iterator[tuple[str, str]]:
     observed, end = run.observed, run.observed.end
-    loss = observed.first(BackwardLine)
     yield "training steps", str(observed.steps)
-    value = None if loss is None else loss_value(loss)
-    if value is not None:
-        yield "loss", value
+    values = [each for each in map(loss_value, losses(observed)) if each is not None]
+    if values:
+        yield "loss" if len(values) == 1 else "losses", ", ".join(values)
     for line in observed.of(GradientsLine):
         yield "gradients", f"{line['with_gradient']} of {line['with_gradient'] + line['without_gradient']}"
     if end is not None and end["peak_cuda"]:
@@ -269,14 +269,13 @@ def _plots(observed: Observations) -> tuple[MemoryPlot, MemoryPlot] | None:
     return None if narrow is None or wide is None else (narrow, wide)
 
 
-def _gradients(line: GradientsLine) -> GradientSummary:
+def _gradients(observed: Observations, line: GradientsLine) -> GradientSummary:
     lacking = tuple((what, ", ".join(names)) for what, names in lacking_gradients(line))
-    norm = "" if line["norm"] is None else f", norm {line['norm']:.3g}"
     norms = tuple(
         (each["module"] or "the model", f"{each['norm']:.3g}", f"{each['weights']:.3g}")
         for each in line["norms"]
     )
-    return GradientSummary(f"{line['optimizer']}: gradients for {gradient_count(line)}{norm}", lacking, norms)
+    return GradientSummary(f"gradients for {gradients_text(observed, line)}", lacking, norms)
 
 
 def _step_parts(observed: Observations) -> StepParts | None:
