@@ -51,11 +51,11 @@ def probe(options: ProbeOptions) -> int:
         return FAILED
     baseline = None
     if options.baseline is not None:
-        from shapefix.runtime.report.run_comparison import UnusableBaseline, read_summary
+        from shapefix.runtime.report.run_comparison import UnusableRunDocument, read_summary
 
         try:
             baseline = read_summary(options.baseline)
-        except UnusableBaseline as error:
+        except UnusableRunDocument as error:
             echo_err(f"error: --baseline {one_line(options.baseline)}: {error}")
             return FAILED
     try:

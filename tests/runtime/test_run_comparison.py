@@ -10,7 +10,7 @@ from probing import run_shapefix
 
 from shapefix.runtime.report.run_comparison import (
     RunSummary,
-    UnusableBaseline,
+    UnusableRunDocument,
     comparison_lines,
     read_summary,
 )
@@ -82,9 +82,9 @@ def test_each_difference_is_a_row() -> None:
 )
 def test_another_file_is_refused(tmp_path: Path, content: str, reason: str) -> None:
     (tmp_path / "run.json").write_text(content)
-    with pytest.raises(UnusableBaseline, match=reason):
+    with pytest.raises(UnusableRunDocument, match=reason):
         read_summary(str(tmp_path / "run.json"))
-    with pytest.raises(UnusableBaseline, match="No such file"):
+    with pytest.raises(UnusableRunDocument, match="No such file"):
         read_summary(str(tmp_path / "absent.json"))
 
 

@@ -118,3 +118,30 @@ def test_steps_without_a_loader_end_where_an_optimizer_steps_again(tmp_path: Pat
     assert all(each["rows"] is None for each in lines)
     assert all(each["seconds"] < 0.15 for each in lines)
     assert all(first["step"] < second["step"] for first, second in pairwise(lines))
+
+
+SUMMARY_FIRST = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+model = nn.Sequential(nn.Linear(4, 3))
+model(torch.randn(2, 4))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+data = TensorDataset(torch.randn(16, 4), torch.zeros(16, dtype=torch.long))
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+print(iter(DataLoader(data)).next())
+"""
+
+
+def test_a_call_in_the_loop_is_shown_after_one_before_it(tmp_path: Path) -> None:
+    ran = probed(tmp_path, SUMMARY_FIRST)
+    assert "  Sequential       15" in ran.text
+    assert "f32[2, 4] -> f32[2, 3]\nSequential with gradient, called at train.py:12\n" in ran.text
+    assert "    0 Linear" in ran.text.partition("train.py:12")[2]
+    (finding,) = ran.found
+    assert finding.fix is not None
+    assert finding.fix.edits[0].content == "next(iter(DataLoader(data)))"

@@ -57,6 +57,7 @@ class ModuleCalls:
         self._limits = EvaluationLimits(session)
         self._stack: list[Any] = []
         self._seen: set[tuple[int, bool]] = set()
+        self._before_loops: set[int] = set()
         self._number = 0
         self._parents: list[int] = []
         self._recording = self._wrapped = False
@@ -107,9 +108,17 @@ class ModuleCalls:
             self._limits.calling(module)
         key = (id(module), training)
         first = key not in self._seen and self._number < _AT_MOST
+        # A summary of the model before the loop has sizes of its own.
+        again = training and bool(self._session.active_passes) and id(module) in self._before_loops
+        again = again and self._number < _AT_MOST
         if first:
             self._seen.add(key)
+            if training and not self._session.active_passes:
+                self._before_loops.add(id(module))
             self.roots.append(module)  # keeps it alive, so that no other module gets its id
+        if again:
+            self._before_loops.discard(id(module))
+        if first or again:
             self._names = {id(each): name for name, each in module.named_modules()}
             self._names[id(module)] = type(module).__name__
         known = None
@@ -117,7 +126,7 @@ class ModuleCalls:
             known = self._repeated.find(module, args, kwargs, caller)
             if known is not None and known.replays:
                 return known.replay()
-        outer, self._recording = self._recording, first
+        outer, self._recording = self._recording, first or again
         number = self._number + 1
         if training:
             self._session.on_phase("forward")
@@ -129,7 +138,7 @@ class ModuleCalls:
             out = self._inner(original, module, args, kwargs, caller)
         finally:
             self._recording = outer
-            counts = parameter_counts(module, number) if first else None
+            counts = parameter_counts(module, number) if first or again else None
             if counts is not None:
                 self._session.sink.write(counts)
             if training:

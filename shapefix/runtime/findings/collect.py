@@ -13,6 +13,7 @@ from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
 from shapefix.runtime.findings.key_fixes import key_fixes, keys_text
 from shapefix.runtime.findings.missing_modules import imports_text
+from shapefix.runtime.findings.next_fixes import next_fixes
 from shapefix.runtime.findings.silent import silent_faults
 from shapefix.runtime.observations import Observations, RaisedException, span
 from shapefix.runtime.protocol import LoopTruncatedLine, WriteProtectionLine
@@ -32,6 +33,9 @@ _EARLY_STOP = (
     "FileNotFoundError", "IndexError", "KeyError", "StatisticsError", "StopIteration", "UnboundLocalError",
     "ValueError", "ZeroDivisionError",
 )  # fmt: skip
+
+
+_FIXES = (constructor_fixes, key_fixes, next_fixes)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
         if found is not None:
             key = (found.code, found.span, failure.type)
             if key not in known:
-                fixes = (*constructor_fixes(failure, read), *key_fixes(failure, read))
+                fixes = tuple(fix for fixes_of in _FIXES for fix in fixes_of(failure, read))
                 known[key] = replace(found, fixes=fixes)
     raised = {(each.code, each.span) for each in known.values()}
     silent = [each for each in silent_faults(observed, read) if (each.code, each.span) not in raised]

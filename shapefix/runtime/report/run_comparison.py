@@ -19,13 +19,13 @@ _TIME, _MEMORY = 0.1, 0.05
 _SHORT = 1e-3  # seconds; shorter differences are noise
 
 
-class UnusableBaseline(Exception):
+class UnusableRunDocument(Exception):
     """The file is not a document of a probe run; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The facts of a run for a comparison; None or empty for those that are not known.
+    """The facts of a run for a comparison; None or empty if not known.
 
     sizes are those of the first batches and of the modules, by name; findings are counted by code and text.
     """
@@ -41,19 +41,19 @@ class RunSummary:
 
 
 def read_summary(path: str) -> RunSummary:
-    """The summary of the document in a file. Raises UnusableBaseline."""
+    """The summary of the document in a file. Raises UnusableRunDocument."""
     try:
         document = json.loads(Path(path).read_text("utf-8"))
     except OSError as error:
-        raise UnusableBaseline(error.strerror or str(error)) from error
+        raise UnusableRunDocument(error.strerror or str(error)) from error
     except (ValueError, RecursionError) as error:
-        raise UnusableBaseline("not a JSON document of `shapefix probe --output-format json`") from error
+        raise UnusableRunDocument("not a JSON document of `shapefix probe --output-format json`") from error
     if not isinstance(document, dict) or document.get("schema_version") != VERSION:
-        raise UnusableBaseline("not a document of `shapefix probe --output-format json` of this version")
+        raise UnusableRunDocument("not a document of `shapefix probe --output-format json` of this version")
     try:
         return summary(document)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        raise UnusableBaseline("damaged, or of an older shapefix; run the probe again") from error
+        raise UnusableRunDocument("damaged, or of an older shapefix; run the probe again") from error
 
 
 def summary(document: Document) -> RunSummary:

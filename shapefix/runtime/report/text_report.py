@@ -111,16 +111,22 @@ def first_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str,
 def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
     """The calls of outermost modules, each as a tree."""
     shown: set[str] = set()
+    counted: set[str] = set()
+    # A call in a loop is recorded after one before the loop, such as that of a summary.
+    last = {each.type: each for each in observed.modules[:_MODELS] if each.grad_enabled}
     for module in observed.modules[:_MODELS]:
         if is_loss(module):
             continue
         yield [(module.type, "name"), (f" {call_text(module, show)}", "code")]
-        if module.model is not None and module.type not in shown:
+        if module.model is not None and module.type not in shown | counted:
+            counted.add(module.type)
             yield [(f"  {parameters_text(module.model)}", "code")]
         # The inner modules are the same for a second call, with other sizes.
-        depth = [0] if module.type in shown and module.out else []
+        repeated = module.type in shown or (module.grad_enabled and last[module.type] is not module)
+        depth = [0] if repeated and module.out else []
         yield from module_tree.tree_lines(module, width, *depth)
-        shown |= _types(module)
+        if not depth:
+            shown |= _types(module)
     if len(observed.modules) > _MODELS:
         yield [(f"… and {len(observed.modules) - _MODELS} more", "gutter")]
 
