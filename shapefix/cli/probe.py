@@ -20,7 +20,9 @@ def probe(options: ProbeOptions) -> int:
     from shapefix.cli import probe_forecast, probe_output
     from shapefix.cli.exit_codes import FAILED, code_of
     from shapefix.runtime.confirmation.static_verdicts import with_verdicts
+    from shapefix.runtime.findings import nan_blame
     from shapefix.runtime.findings.collect import collect_findings
+    from shapefix.runtime.findings.nan_blame import with_nan_origins
     from shapefix.runtime.findings.write_blame import OPTION, with_writes
     from shapefix.runtime.protocol import SourceLine
     from shapefix.runtime.ranks import rank_findings
@@ -47,6 +49,15 @@ def probe(options: ProbeOptions) -> int:
     if options.report is not None and problem is not None:
         echo_err(f"error: --report {one_line(options.report)}: {problem}")
         return FAILED
+    baseline = None
+    if options.baseline is not None:
+        from shapefix.runtime.report.run_comparison import UnusableRunDocument, read_summary
+
+        try:
+            baseline = read_summary(options.baseline)
+        except UnusableRunDocument as error:
+            echo_err(f"error: --baseline {one_line(options.baseline)}: {error}")
+            return FAILED
     try:
         if options.repair:
             from shapefix.cli import probe_repair
@@ -77,10 +88,14 @@ def probe(options: ProbeOptions) -> int:
     found = (
         rank_findings(run)
         if run.ranks
-        else with_writes(collect_findings(run.observed), run.observed, lambda: run_script(OPTION).observed)
+        else with_nan_origins(
+            with_writes(collect_findings(run.observed), run.observed, lambda: run_script(OPTION).observed),
+            lambda: run_script(nan_blame.OPTION).observed,
+        )
     )
     # The exit code is about the run; what `check` knows is added afterwards.
     code = code_of(run, found)
     executed = dict.fromkeys(line["file"] for line in run.observed.of(SourceLine))
     found = with_static_fixes(found, "." if options.module else options.script, executed)
-    return probe_output.report(run, with_verdicts(run, found, probe_output.view_of(options)), options, code)
+    found = with_verdicts(run, found, probe_output.view_of(options))
+    return probe_output.report(run, found, options, code, baseline=baseline)

@@ -31,12 +31,17 @@ class ProbeOptions:
     module: bool = False
     processes: int = 1
     overfit: int | None = None
+    no_eval: bool = False
+    baseline: str | None = None
+    full_eval: bool = False
 
     @property
     def agent_options(self) -> tuple[str, ...]:
         """The agent's options for the kind of script and of run."""
         module = ("--module",) if self.module else ()
-        return module if self.overfit is None else (*module, "--overfit")
+        overfit = () if self.overfit is None else ("--overfit",)
+        evaluation = ("--evaluation", "none" if self.no_eval else "full")
+        return (*module, *overfit, *(evaluation if self.no_eval or self.full_eval else ()))
 
     @property
     def wanted_steps(self) -> int:
@@ -68,6 +73,14 @@ def validate_options(options: ProbeOptions) -> str | None:
         return "--overfit cannot be combined with --repair, --vram or --nproc"
     if options.overfit is not None and (options.steps > 1 or options.device == "fake"):
         return "--overfit sets the number of steps, and needs a device with values"
+    if options.baseline is not None and (
+        options.repair or options.vram is not None or options.output_format != "full"
+    ):
+        return "--baseline cannot be combined with --repair, --vram or --output-format"
+    if options.no_eval and options.full_eval:
+        return "--no-eval and --full-eval cannot be combined"
+    if options.full_eval and (options.vram is not None or options.device == "fake"):
+        return "--full-eval needs a device with values"
     if options.apply and not options.repair:
         return "--apply requires --repair"
     if options.repair and options.vram is not None:

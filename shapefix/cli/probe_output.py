@@ -23,6 +23,8 @@ from shapefix.runtime.forecast.text_report import forecast_lines
 from shapefix.runtime.observations import RaisedException
 from shapefix.runtime.ranks import rank_lines
 from shapefix.runtime.report.formatting import counted
+from shapefix.runtime.report.json_document import document, json_text
+from shapefix.runtime.report.run_comparison import RunSummary, comparison_lines, summary
 from shapefix.runtime.report.text_report import ending, report_lines
 from shapefix.runtime.run import ProbeRun
 
@@ -31,13 +33,17 @@ _UNCUT = 2_000
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """A run of the probe, with its findings, the exit code and, for --vram, the forecast."""
+    """A run of the probe, with its findings and the exit code.
+
+    forecast is that of --vram, baseline the earlier run of --baseline.
+    """
 
     run: ProbeRun
     found: ProbeFindings
     options: ProbeOptions
     code: int
     forecast: MemoryForecast | None
+    baseline: RunSummary | None = None
 
 
 def view_of(options: ProbeOptions, masker: Masker | None = None) -> View:
@@ -64,6 +70,7 @@ def report(
     options: ProbeOptions,
     code: int,
     forecast: MemoryForecast | None = None,
+    baseline: RunSummary | None = None,
 ) -> int:
     """Print a run in the requested format, and write its page with --report.
 
@@ -72,7 +79,7 @@ def report(
     view = view_of(options, run.masker)
     options = replace(options, arguments=[run.masker.mask(each) for each in options.arguments])
     if options.output_format in PROBE_FORMATS:
-        result = ProbeResult(run, found, options, code, forecast)
+        result = ProbeResult(run, found, options, code, forecast, baseline)
         sys.stdout.writelines(PROBE_FORMATS[options.output_format].render(result, view))
     else:
         failures = () if found.diagnostics or run.complete else (_failed(run, view),)
@@ -95,8 +102,6 @@ def report(
 
 def json(result: ProbeResult, view: View) -> Iterator[str]:
     """Render a run as one JSON document."""
-    from shapefix.runtime.report.json_document import document, json_text
-
     arguments = result.options.arguments
     yield json_text(document(result.run, arguments, result.found, result.code, view, result.forecast))
 
@@ -126,6 +131,9 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
         yield from (_note(each, view) + "\n" for each in found.notes)
     if not options.quiet and forecast is None:
         yield painter(view)(list(static_lines(found, show)))
+    if result.baseline is not None:
+        now = summary(document(run, (), found, result.code, view))
+        yield painter(view)(list(comparison_lines(result.baseline, now, options.baseline or ""))) + "\n"
     if found.early_stop_artifact is not None and not options.quiet and forecast is None:
         yield _artifact(found.early_stop_artifact, found.artifact_cause, view) + "\n"
 

@@ -17,13 +17,23 @@ from shapefix.report.view import View, visible
 from shapefix.runtime.findings.collect import collect_findings
 from shapefix.runtime.observations import Observations, ObservedModule
 from shapefix.runtime.report import text_report
-from shapefix.runtime.report.formatting import arguments_text, counted, duration, listed, value_text
+from shapefix.runtime.report.formatting import (
+    arguments_text,
+    counted,
+    duration,
+    listed,
+    parameters_text,
+    quantity,
+    value_text,
+)
+from shapefix.runtime.report.module_tree import FoldedCalls, folded_calls
 
 if TYPE_CHECKING:
     from shapefix.runtime.agent.single_step import StepResult
 
 _WIDTH = 100
 _ROWS = 200
+_COLUMNS = ("module", "in", "out", "parameters", "time")
 _STYLE = "text-align:left; font-family:monospace; white-space:pre"
 
 
@@ -52,14 +62,15 @@ class ProbeReport:
         return f"<shapefix report: {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th style='{_STYLE}'>{each}</th>" for each in ("module", "in", "out", "time"))
-        calls = chain.from_iterable(_calls(each, 0) for each in self.observed.modules)
+        head = "".join(f"<th style='{_STYLE}'>{each}</th>" for each in _COLUMNS)
+        calls = chain.from_iterable(_rows(each) for each in self.observed.modules)
         rows = [row for row, _ in zip(calls, range(_ROWS), strict=False)]
         table = "".join(
             "<tr>" + "".join(f"<td style='{_STYLE}'>{escape(visible(cell))}</td>" for cell in row) + "</tr>"
             for row in rows
         )
-        facts = "".join(f"<div>{escape(name)} {escape(visible(fact))}</div>" for name, fact in self._facts)
+        known = (*_parameters(self.observed), *self._facts)
+        facts = "".join(f"<div>{escape(name)} {escape(visible(fact))}</div>" for name, fact in known)
         found = f"<pre>{escape(self._found(_view()))}</pre>"
         return f"<div><table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>{facts}{found}</div>"
 
@@ -112,13 +123,25 @@ def _facts(result: StepResult) -> Iterator[tuple[str, str]]:
         yield "changed", f"{listed(result.changed)}: the model writes to its own parameters"
 
 
-def _calls(module: ObservedModule, depth: int) -> Iterator[tuple[str, str, str, str]]:
-    name = module.name if module.name == module.type else f"{module.name} {module.type}"
+def _rows(module: ObservedModule) -> Iterator[tuple[str, ...]]:
+    yield from _calls(FoldedCalls(module, module.name, 1, module.seconds, module.parameters), 0)
+
+
+def _calls(calls: FoldedCalls, depth: int) -> Iterator[tuple[str, ...]]:
+    module = calls.first
     out = value_text(module.out) if module.out is not None else "raised"
-    seconds = duration(module.seconds) if module.seconds is not None else ""
-    yield "  " * depth + name, arguments_text(module.input), out, seconds
-    for each in module.children:
+    parameters = quantity(calls.parameters) if calls.parameters else ""
+    seconds = duration(calls.seconds) if calls.seconds is not None else ""
+    yield "  " * depth + calls.title, arguments_text(module.input), out, parameters, seconds
+    for each in folded_calls(module):
         yield from _calls(each, depth + 1)
+
+
+def _parameters(observed: Observations) -> Iterator[tuple[str, str]]:
+    """The parameters of the outermost modules."""
+    for each in observed.modules:
+        if each.model is not None:
+            yield each.type, parameters_text(each.model)
 
 
 def _view() -> View:

@@ -26,6 +26,7 @@ from shapefix.runtime.protocol import (
     FileWrittenLine,
     Line,
     LoaderLine,
+    ModelParametersLine,
     ModuleEnterLine,
     ModuleExitLine,
     OptimizerStepLine,
@@ -41,7 +42,10 @@ _PATHS = ("executable", "file", "kind", "path", "roots", "sha256")
 
 @dataclass(frozen=True)
 class ObservedModule:
-    """One call of a module, and the calls inside it; out is None if it did not return."""
+    """One call of a module, and the calls inside it; out is None if it did not return.
+
+    parameters is their number, None if it is not known; model are those of an outermost module.
+    """
 
     name: str
     type: str
@@ -52,6 +56,8 @@ class ObservedModule:
     constructed_at: Span | None
     called_at: Span | None
     children: tuple[ObservedModule, ...]
+    parameters: int | None = None
+    model: ModelParametersLine | None = None
 
 
 @dataclass(frozen=True)
@@ -159,8 +165,13 @@ class Observations:
         for line in self.of(ModuleEnterLine):
             inner.setdefault(line["parent"], []).append(line)
 
-        def module(line: ModuleEnterLine) -> ObservedModule:
+        models = {line["id"]: line for line in self.of(ModelParametersLine)}
+
+        def module(line: ModuleEnterLine, counts: Mapping[str, int] | None = None) -> ObservedModule:
             done = exits.get(line["id"])
+            model = models.get(line["id"])
+            if model is not None:
+                counts = {**model["modules"], line["name"]: model["total"]}
             return ObservedModule(
                 line["name"],
                 line["type"],
@@ -170,7 +181,9 @@ class Observations:
                 None if done is None else done["seconds"],
                 span(line["constructed_at"]),
                 span(line["called_at"]),
-                tuple(module(each) for each in inner.get(line["id"], ())),
+                tuple(module(each, counts) for each in inner.get(line["id"], ())),
+                None if counts is None else counts.get(line["name"]),
+                model,
             )
 
         return tuple(module(line) for line in inner.get(None, ()))

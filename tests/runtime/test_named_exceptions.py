@@ -139,3 +139,20 @@ def test_the_command_blames_the_write_and_offers_its_repair(tmp_path: Path) -> N
     assert ran.returncode == 1
     assert "error[SF901] saved-tensor-written: `mul_` writes into the result of" in ran.stdout
     assert "saved here for its gradient" in ran.stdout
+
+
+def test_a_module_elsewhere_in_the_project_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "tools" / "deep").mkdir(parents=True)
+    (tmp_path / "lib" / "metrics").mkdir(parents=True)
+    (tmp_path / "lib" / "metrics" / "scores.py").write_text("")
+    (tmp_path / "helper.py").write_text("")
+    for name, folder in (("helper", "../.."), ("metrics", "../../lib")):
+        monkeypatch.chdir(tmp_path / "tools" / "deep")
+        found = probed(Path.cwd(), f"import torch\nimport {name}\n").found
+        assert [each.message for each in found] == [
+            f"No module named '{name}'; it is in `{folder}`, which is not on the path of imports: "
+            f"set `PYTHONPATH={folder}`"
+        ]
+    (missing,) = probed(tmp_path / "tools", "import torch\nimport absent_module\n").found
+    assert missing.message == "No module named 'absent_module'"

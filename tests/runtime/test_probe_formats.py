@@ -110,6 +110,10 @@ def test_the_document_of_a_script_that_trains(tmp_path: Path) -> None:
     assert [each["name"] for each in seen["losses"]] == ["cross_entropy"] * 2
     assert seen["backward"][0]["value"] > 0
     assert seen["gradients"][0]["parameters_with"] == 4
+    assert [each["module"] for each in seen["gradients"][0]["norms"]] == ["0", "2"]
+    (model,) = seen["models"]
+    assert (model["parameters"], model["trainable"], model["bytes"]) == (43, 43, {"float32": 172})
+    assert [each["rows"] for each in seen["step_times"]] == [4, 4]
     assert seen["writes"] == [{"filename": str(tmp_path / "model.pt")}]
     assert (seen["findings"], seen["exceptions"], seen["forecast"]) == ([], [], None)
 
@@ -131,9 +135,8 @@ def test_the_same_run_is_told_in_the_same_order(tmp_path: Path) -> None:
     def known_size(part: Any) -> Any:
         """A document without what differs from run to run."""
         if isinstance(part, dict):
-            return [
-                (name, known_size(each)) for name, each in part.items() if name not in ("seconds", "memory")
-            ]
+            differing = ("seconds", "memory", "step_times")
+            return [(name, known_size(each)) for name, each in part.items() if name not in differing]
         return [known_size(each) for each in part] if isinstance(part, list) else part
 
     script = TRAINS.replace("torch.randn", "torch.ones").replace(

@@ -203,7 +203,7 @@ def test_batches_by_hand_and_an_evaluation_of_2000_calls(tmp_path: Path) -> None
     assert ran.run.process.output.strip() == "evaluated True"
     assert "Model without gradient, called at train.py:20" in text
     assert "Model with gradient, called at train.py:28" in text
-    assert "blocks.0…3 (4 times) Block" in text
+    assert "blocks.0…3 4 × Block" in text
     assert "i64[4, 16], i64[4, 16] -> (f32[4, 16, 65], f32[])" in text
     assert "gradients for 27 of 29 parameters (AdamW)" in text
     assert "without gradient: unused.weight, unused.bias" in text

@@ -52,6 +52,10 @@ class _ProbeCommand(click.Command):
     metavar="N",
     help="Train on one batch for N steps, and report whether the loss falls.",
 )
+@click.option("--no-eval", is_flag=True, help="Stop before the evaluation after the training steps.")
+@click.option(
+    "--full-eval", is_flag=True, help="Evaluate all batches, without the limits of batches and seconds."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -87,6 +91,12 @@ class _ProbeCommand(click.Command):
 )
 @click.option("--apply", is_flag=True, help="Write the fixes proved by --repair.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report.")
+@click.option(
+    "--baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Compare with an earlier run, written by --output-format json.",
+)
 @click.option(
     "--nproc",
     "processes",

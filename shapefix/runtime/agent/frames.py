@@ -109,6 +109,14 @@ def _place(named: str, code: CodeType, instruction: int, row: int) -> UserPlace:
     )
 
 
+def whole_row(file: str, row: int) -> UserPlace:
+    """A row of a file, without its indentation."""
+    text = linecache.getline(file, row).rstrip("\r\n")
+    first, last = len(text) - len(text.lstrip()), max(len(text), 1)
+    path = file if file.startswith("<") else os.path.abspath(file)  # noqa: PTH100
+    return UserPlace(file=path, row=row, column=first + 1, end_row=row, end_column=last + 1, function="")
+
+
 def _points(file: str, row: int, offset: int) -> int:
     """The code points before an offset in bytes on a row."""
     text = linecache.getline(file, row)

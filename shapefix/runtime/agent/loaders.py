@@ -19,6 +19,7 @@ from . import frames
 from .call_sites import CallSites
 from .dataset_samples import sample_rows
 from .describe import describe
+from .evaluation_limits import SECONDS
 from .exceptions import ExceptionRecorder
 from .extra_batches import ExtraBatches
 from .overfitting import same_batch
@@ -125,6 +126,7 @@ class LoaderIterator:
         self._steps, self._backward_calls = self._session.steps, self._session.backward_calls
         self._counted = self._steps
         self._calls, self._start = self._session.model_calls, time.monotonic()
+        self._own = self._session.own_seconds
         self._session.depth += 1
         try:
             self._batches: Iterator[Any] = original(loader)
@@ -171,6 +173,7 @@ class LoaderIterator:
         self._counted = session.steps
         caller = sys._getframe(1)
         session.on_batch_requested(caller)
+        session.on_loading()
         batches = self._batches
         if self._is_enough():
             batches = self._extra.next(caller, trains=session.steps > self._steps)
@@ -180,6 +183,7 @@ class LoaderIterator:
             batch = next(batches)
         except StopIteration:
             session.depth -= 1
+            session.on_loaded(None)
             self._sample()
             if batches is not self._batches and not self._extra.exhausted:
                 session.truncate_loop("a loop over a loader ended early", self._site)
@@ -192,6 +196,7 @@ class LoaderIterator:
             raise
         session.depth -= 1
         self._yielded += 1
+        session.batches += 1
         if self._state.described < _BATCHES_DESCRIBED:
             self._state.described += 1
             session.sink.write(
@@ -205,7 +210,9 @@ class LoaderIterator:
             )
         if session.overfits:
             batch = self._trained_batch(batch)
-        return self._extra.handed(batch)
+        batch = self._extra.handed(batch)
+        session.on_loaded(session.batch_rows)
+        return batch
 
     def _trained_batch(self, batch: Any) -> Any:
         """The first batch again, in a pass with training."""
@@ -241,8 +248,16 @@ class LoaderIterator:
         if backward_calls:
             return self._yielded >= _BATCHES
         if session.model_calls > self._calls:
-            return self._yielded >= max(2, session.wanted_steps)
+            trained = session.steps >= session.wanted_steps
+            if trained and session.evaluation == "full":
+                return False
+            slow = trained and time.monotonic() - self._start - self._own_seconds() > SECONDS
+            return slow or self._yielded >= max(2, session.wanted_steps)
         return self._yielded >= 2 and time.monotonic() - self._start > _WITHOUT_MODEL
+
+    def _own_seconds(self) -> float:
+        """The time of the probe's own trials in this pass."""
+        return self._session.own_seconds - self._own
 
     def _finish(self) -> None:
         """End the pass, and count its model calls and training steps."""

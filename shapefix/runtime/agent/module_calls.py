@@ -23,8 +23,10 @@ from . import frames
 from .call_sites import CallSites
 from .construction_sites import ConstructionSites
 from .describe import describe, describe_call, integer_range
+from .evaluation_limits import EvaluationLimits
 from .exceptions import ExceptionRecorder
 from .overfitting import Overfitting
+from .parameter_counts import parameter_counts
 from .repeated_calls import RepeatedCalls
 from .row_trials import RowTrials
 from .session import Session
@@ -52,8 +54,10 @@ class ModuleCalls:
         self._constructions = constructions
         self._call_sites = call_sites
         self._repeated = RepeatedCalls(session)
+        self._limits = EvaluationLimits(session)
         self._stack: list[Any] = []
         self._seen: set[tuple[int, bool]] = set()
+        self._before_loops: set[int] = set()
         self._number = 0
         self._parents: list[int] = []
         self._recording = self._wrapped = False
@@ -100,19 +104,30 @@ class ModuleCalls:
         self._session.model_calls += 1
         self._session.guessed_at = None
         training = torch.is_grad_enabled()
+        if not training:
+            self._limits.calling(module)
         key = (id(module), training)
         first = key not in self._seen and self._number < _AT_MOST
+        # A summary of the model before the loop has sizes of its own.
+        again = training and bool(self._session.active_passes) and id(module) in self._before_loops
+        again = again and self._number < _AT_MOST
         if first:
             self._seen.add(key)
+            if training and not self._session.active_passes:
+                self._before_loops.add(id(module))
             self.roots.append(module)  # keeps it alive, so that no other module gets its id
+        if again:
+            self._before_loops.discard(id(module))
+        if first or again:
             self._names = {id(each): name for name, each in module.named_modules()}
             self._names[id(module)] = type(module).__name__
         known = None
-        if not training and not first:
+        if not training and not first and self._session.evaluation != "full":
             known = self._repeated.find(module, args, kwargs, caller)
             if known is not None and known.replays:
                 return known.replay()
-        outer, self._recording = self._recording, first
+        outer, self._recording = self._recording, first or again
+        number = self._number + 1
         if training:
             self._session.on_phase("forward")
             self.overfitting.called(module, args, kwargs)
@@ -123,6 +138,9 @@ class ModuleCalls:
             out = self._inner(original, module, args, kwargs, caller)
         finally:
             self._recording = outer
+            counts = parameter_counts(module, number) if first or again else None
+            if counts is not None:
+                self._session.sink.write(counts)
             if training:
                 self._session.on_phase("loop")
         self._call_sites.returned(call_site)

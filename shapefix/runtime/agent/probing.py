@@ -36,7 +36,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--protect")
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--find-writes", action="store_true")
+    parser.add_argument("--find-nans", action="store_true")
     parser.add_argument("--overfit", action="store_true")
+    parser.add_argument("--evaluation", choices=("none", "short", "full"), default="short")
     parser.add_argument("--cells")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -51,6 +53,7 @@ def main(arguments: list[str]) -> None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
     session.overfits = options.overfit
+    session.evaluation = options.evaluation
     # Ranks would have to agree on them, and the forecast compares steps.
     session.takes_extra_batches = options.ranks is None and options.device != "fake"
     masking.watch_environment(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118
@@ -85,6 +88,7 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     from . import saves as saving
     from .call_sites import CallSites
     from .construction_sites import ConstructionSites
+    from .evaluation_limits import limit_generation
     from .exceptions import ExceptionRecorder
     from .fake_gpu import device_setup
     from .loaders import Loaders
@@ -129,8 +133,14 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
         from .watchers.inplace_writes import InplaceWrites
 
         writes = InplaceWrites(session, modules.running)
-        training.before_backward = writes.check
+        training.before_backward = lambda loss: writes.check()
         writes.install()
+    if options.find_nans:
+        from .watchers.nan_origins import NanOrigins
+
+        origins = NanOrigins(session, modules.running)
+        training.before_backward = origins.before_backward
+        origins.install()
     if options.ranks is not None:
         from . import collectives
 
@@ -142,6 +152,7 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     saving.install(mapped)
     imports.after(
         {
+            "transformers.generation.utils": lambda module: limit_generation(session, module),
             "transformers.trainer": lambda module: trainers.patch_transformers(session, module),
             "huggingface_hub.hf_api": lambda module: trainers.patch_hub(session, module),
             **dict.fromkeys(trainers.LIGHTNING, lambda module: trainers.patch_lightning(session, module)),

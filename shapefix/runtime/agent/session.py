@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Literal, NoReturn
 
 from ..protocol import EndLine, EndReason, Line, LineSink, LoopTruncatedLine, StopLine, UserPlace
 
@@ -53,7 +53,7 @@ class Session:
     takes_extra_batches says that the script may get batches after the wanted steps; extra_batch is the kind
     of the running one, extra_batches their number. extra_places are those
     of their loaders. own_seconds is the time of the probe's own trials. overfits says that all steps get the
-    first batch.
+    first batch. evaluation is how much of it runs after the wanted steps. batches counts all of all loaders.
     pass_number is that of the running pass over a loader, each with its own. pass_batches is the number of
     batches of the last pass over a loader, trained_batches that of a pass with a training step; None if not
     known.
@@ -61,6 +61,7 @@ class Session:
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
     called when a part of a training step begins: forward, loop, backward or step, and None after the step.
+    on_loading and on_loaded are called around the loading of a batch, with its samples.
     """
 
     sink: LineSink
@@ -77,6 +78,8 @@ class Session:
     evaluated: bool = False
     takes_extra_batches: bool = False
     overfits: bool = False
+    evaluation: Literal["none", "short", "full"] = "short"
+    batches: int = 0
     extra_batch: str | None = None
     extra_batches: int = 0
     extra_places: set[str] = field(default_factory=set)
@@ -96,6 +99,8 @@ class Session:
     is_deadlocked: Callable[[], bool] = lambda: False
     on_batch_requested: Callable[[FrameType], None] = lambda frame: None
     on_phase: Callable[[str | None], None] = lambda phase: None
+    on_loading: Callable[[], None] = lambda: None
+    on_loaded: Callable[[int | None], None] = lambda rows: None
     _ignored: int = 0
 
     def watches(self) -> bool:

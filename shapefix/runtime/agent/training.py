@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +23,10 @@ from . import frames
 from .call_sites import CallSites
 from .describe import describe, describe_call
 from .exceptions import ExceptionRecorder
+from .gradient_norms import gradient_norms
 from .module_calls import ModuleCalls
 from .session import Session, steps_done
+from .step_times import StepTimes
 from .watchers import not_finite
 from .watchers.kept_graphs import KeptGraphs
 from .watchers.loss_graphs import LossGraphs
@@ -56,7 +59,8 @@ class TrainingWatcher:
         self._kept = KeptGraphs(session)
         self._carried = CarriedGradients(session)
         self._untaken = UntakenSteps(session, optimizers)
-        self.before_backward: Callable[[], None] = lambda: None
+        self._times = StepTimes(session)
+        self.before_backward: Callable[[Any], None] = lambda loss: None
 
     def install(self) -> None:
         """Watch from now on."""
@@ -70,12 +74,25 @@ class TrainingWatcher:
                 self._modules.trials.run([], self._graphs)
                 self._untaken.report()
             self._modules.evaluation.report()
+            self._times.finish()
 
         self._session.before_end = at_end
         self._session.on_batch_requested = self._kept.batch_requested
+        self._time_phases()
         self._modules.evaluation.install()
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
+
+    def _time_phases(self) -> None:
+        """Measure the parts of training steps, too."""
+        session, times, begin = self._session, self._times, self._session.on_phase
+
+        def on_phase(phase: str | None) -> None:
+            times.phase(phase)
+            begin(phase)
+
+        session.on_phase = on_phase
+        session.on_loading, session.on_loaded = times.requested, times.loaded
 
     def watch_backward(self) -> None:
         """Watch backward, but not optimizers, from now on."""
@@ -93,7 +110,7 @@ class TrainingWatcher:
             self._modules.evaluation.backward(loss)
             self._kept.backward(loss)
             self._backward(loss, site)
-            self.before_backward()
+            self.before_backward(loss)
             self._modules.sums.clear()
             call_site = self._call_sites.enter(caller)
             session.depth += 1
@@ -154,6 +171,7 @@ class TrainingWatcher:
         """Count an update of the weights without an optimizer as a training step."""
         session = self._session
         ahead = 2 + session.extra_batches if session.active_passes else 0
+        self._times.stepped(0)
         self._count_step("by hand")
         if session.steps >= session.wanted_steps + ahead:
             session.stop(steps_done(session.steps))
@@ -178,7 +196,10 @@ class TrainingWatcher:
             names = {id(each): name for root in roots for name, each in root.named_parameters()}
             self._modules.overfitting.begin(optimizer, names)
         if made == 0 and not _has_closure(args, kwargs):
+            start, own = time.monotonic(), session.own_seconds
             self._write_gradients(optimizer)
+            # The trials in it have added their own time.
+            session.own_seconds = max(own + time.monotonic() - start, session.own_seconds)
         session.on_phase("step")
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -186,6 +207,7 @@ class TrainingWatcher:
         if not session.watches():
             return
         session.on_phase(None)
+        self._times.stepped(id(optimizer))
         if self._steps.get(id(optimizer), 0) == 0 and _has_closure(args, kwargs):
             self._write_gradients(optimizer)  # the closure computed the gradients
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
@@ -256,7 +278,12 @@ class TrainingWatcher:
                 else:
                     given += 1
                     gradients.append((name, parameter.grad))
-        zero = given > 0 and not self._session.sizes_only and _all_zero(gradients)
+        known = not self._session.sizes_only
+        zero = given > 0 and known and _all_zero(gradients)
+        weights = {
+            name: parameter for root in self._modules.roots for name, parameter in root.named_parameters()
+        }
+        total, norms = gradient_norms(gradients, weights) if known else (None, [])
         return GradientsLine(
             kind="gradients",
             optimizer=type(optimizer).__name__,
@@ -269,7 +296,17 @@ class TrainingWatcher:
             not_finite=_not_finite(gradients)[:_NAMES],
             all_zero=zero,
             trained_elsewhere=(zero or not given) and self._trains_elsewhere(optimizer),
+            models=self._models_of(optimizer)[:_NAMES],
+            norm=total,
+            norms=norms,
         )
+
+    def _models_of(self, optimizer: Any) -> list[str]:
+        """The types of the outermost modules with parameters of an optimizer."""
+        own = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        roots = self._modules.roots
+        holding = [root for root in roots if any(id(each) in own for each in root.parameters())]
+        return list(dict.fromkeys(type(root).__name__ for root in holding))
 
     def _trains_elsewhere(self, optimizer: Any) -> bool:
         """Whether a parameter outside of this optimizer got a gradient other than zero."""

@@ -12,6 +12,8 @@ from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fi
 from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
 from shapefix.runtime.findings.key_fixes import key_fixes, keys_text
+from shapefix.runtime.findings.missing_modules import imports_text
+from shapefix.runtime.findings.next_fixes import next_fixes
 from shapefix.runtime.findings.silent import silent_faults
 from shapefix.runtime.observations import Observations, RaisedException, span
 from shapefix.runtime.protocol import LoopTruncatedLine, WriteProtectionLine
@@ -31,6 +33,9 @@ _EARLY_STOP = (
     "FileNotFoundError", "IndexError", "KeyError", "StatisticsError", "StopIteration", "UnboundLocalError",
     "ValueError", "ZeroDivisionError",
 )  # fmt: skip
+
+
+_FIXES = (constructor_fixes, key_fixes, next_fixes)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
         if found is not None:
             key = (found.code, found.span, failure.type)
             if key not in known:
-                fixes = (*constructor_fixes(failure, read), *key_fixes(failure, read))
+                fixes = tuple(fix for fixes_of in _FIXES for fix in fixes_of(failure, read))
                 known[key] = replace(found, fixes=fixes)
     raised = {(each.code, each.span) for each in known.values()}
     silent = [each for each in silent_faults(observed, read) if (each.code, each.span) not in raised]
@@ -111,9 +116,10 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
     when = f"; in {extra_batch_text(failure.extra_batch)}" if failure.extra_batch else ""
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
+        known = keys_text(failure) + imports_text(failure)
+        text = _full_message(failure).rstrip(".") + known + when
         return Diagnostic(
-            CRASH, failure.type, severity, _full_message(failure).rstrip(".") + keys_text(failure) + when,
-            failure.stack[0],
+            CRASH, failure.type, severity, text, failure.stack[0],
             with_failure((*_meaning(failure), *measurements(failure), *swallowed), failure.stack[0]),
         )  # fmt: skip
     name, severity = rules[explained.code]

@@ -34,6 +34,7 @@ from .memory import MemoryTimelineLine, PeakMemory, StepMemoryLine, TrialApplied
 from .models import (
     ForwardSignatureLine,
     MixedRows,
+    ModelParametersLine,
     ModuleEnterLine,
     ModuleExitLine,
     ModuleName,
@@ -66,11 +67,14 @@ from .tensors import (
 from .training import (
     BackwardLine,
     CarriedGradientsLine,
+    GradientNorm,
     GradientsLine,
     KeptGraphLine,
     LossCallLine,
     LossNotFiniteLine,
     MissingStepLine,
+    NanOriginLine,
+    NanSource,
     NonFiniteSource,
     OptimizerCoverageLine,
     OptimizerStepLine,
@@ -82,6 +86,7 @@ from .training import (
     SampleCutLine,
     ScheduleUnitLine,
     ScoreFacts,
+    StepTimesLine,
     TargetFacts,
     TrainerCreatedLine,
     UncoveredParameter,
@@ -116,6 +121,7 @@ __all__ = [
     "Float64PromotionLine",
     "ForwardReturnedLine",
     "ForwardSignatureLine",
+    "GradientNorm",
     "GradientsLine",
     "KeptGraphLine",
     "LayoutCopyLine",
@@ -130,10 +136,13 @@ __all__ = [
     "MissingKey",
     "MissingStepLine",
     "MixedRows",
+    "ModelParametersLine",
     "ModuleDetails",
     "ModuleEnterLine",
     "ModuleExitLine",
     "ModuleName",
+    "NanOriginLine",
+    "NanSource",
     "NonFiniteSource",
     "OptimizerCoverageLine",
     "OptimizerStepLine",
@@ -158,6 +167,7 @@ __all__ = [
     "SourceLine",
     "StartLine",
     "StepMemoryLine",
+    "StepTimesLine",
     "StopLine",
     "TargetFacts",
     "TrainerCreatedLine",
@@ -195,16 +205,19 @@ Line = (
     | ExtraBatchDoneLine
     | ModuleEnterLine
     | ModuleExitLine
+    | ModelParametersLine
     | ForwardSignatureLine
     | ReplicaBypassedLine
     | RowTrialLine
     | LossCallLine
     | BackwardLine
     | LossNotFiniteLine
+    | NanOriginLine
     | GradientsLine
     | OptimizerCoverageLine
     | UnregisteredParametersLine
     | OptimizerStepLine
+    | StepTimesLine
     | CarriedGradientsLine
     | MissingStepLine
     | RecordedEvaluationLine

@@ -37,6 +37,22 @@ class ModuleExitLine(TypedDict):
     out: DescribedValue
 
 
+class ModelParametersLine(TypedDict):
+    """The parameters of an outermost module after its call; each is counted once.
+
+    id is that of the call. bytes are by dtype, and modules are the numbers of parameters by name, those of
+    inner modules included.
+    """
+
+    kind: Literal["model_parameters"]
+    id: int
+    total: int
+    trainable: int
+    bytes: dict[str, int]
+    buffer_bytes: int
+    modules: dict[str, int]
+
+
 class SignatureUse(TypedDict):
     """The named parameters of a forward, and the arguments of one call.
 

@@ -96,10 +96,43 @@ class LossNotFiniteLine(TypedDict):
     called_at: UserPlace | None
 
 
+class NanSource(TypedDict):
+    """An operation with nan as its result, or with infinity as that of finite numbers.
+
+    least and greatest are of its first input, None if they are not finite; infinite says that an input is.
+    """
+
+    function: str
+    made: Literal["nan", "inf"]
+    at: UserPlace | None
+    module: str | None
+    least: float | None
+    greatest: float | None
+    infinite: bool
+
+
+class NanOriginLine(TypedDict):
+    """The operations on the way to a loss or gradients with nan or infinity, the first one first."""
+
+    kind: Literal["nan_origin"]
+    of: Literal["loss", "gradients"]
+    sources: list[NanSource]
+
+
+class GradientNorm(TypedDict):
+    """The norms of the gradients and of the weights of one module, without those of its children."""
+
+    module: str
+    norm: float
+    weights: float
+
+
 class GradientsLine(TypedDict):
     """The gradients at the first step of an optimizer.
 
-    trained_elsewhere says that a parameter of another optimizer got a gradient other than zero.
+    trained_elsewhere says that a parameter of another optimizer got a gradient other than zero. norm is that
+    of all gradients, None if it is not known or not finite; norms are those of the modules. models are the
+    types of the outermost modules with its parameters.
     """
 
     kind: Literal["gradients"]
@@ -113,6 +146,9 @@ class GradientsLine(TypedDict):
     not_finite: list[str]
     all_zero: bool
     trained_elsewhere: bool
+    models: list[str]
+    norm: float | None
+    norms: list[GradientNorm]
 
 
 class UncoveredParameter(TypedDict):
@@ -181,6 +217,22 @@ class OptimizerStepLine(TypedDict):
     number: int
     optimizer: str
     extra: bool
+
+
+class StepTimesLine(TypedDict):
+    """The time of a training step and of its parts in seconds; the rest is other code.
+
+    rows are the samples that loaders returned for it, None if they are not known.
+    """
+
+    kind: Literal["step_times"]
+    step: int
+    seconds: float
+    data: float
+    forward: float
+    backward: float
+    optimizer: float
+    rows: int | None
 
 
 class CarriedGradientsLine(TypedDict):

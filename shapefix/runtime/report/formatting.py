@@ -11,6 +11,7 @@ from shapefix.runtime.protocol import (
     DescribedValue,
     ExtraBatchLine,
     GradientsLine,
+    ModelParametersLine,
 )
 
 Line = list[tuple[str, str]]
@@ -65,6 +66,23 @@ def byte_size(number: int) -> str:
             break
         amount /= 1024
     return f"{amount:.0f} {unit}" if amount >= 100 or unit == "B" else f"{amount:.1f} {unit}"
+
+
+def quantity(number: int) -> str:
+    """A large number, such as `124.4 M`."""
+    for limit, unit in ((1_000_000_000, "B"), (1_000_000, "M"), (10_000, "k")):
+        if number >= limit:
+            return f"{number / (1000 if unit == 'k' else limit):.1f} {unit}"
+    return f"{number:,}"
+
+
+def parameters_text(line: ModelParametersLine) -> str:
+    """The parameters of a model: their number, the trainable ones, and their bytes by dtype."""
+    total, trainable = line["total"], line["trainable"]
+    share = {total: "all trainable", 0: "none trainable"}.get(trainable, f"{quantity(trainable)} trainable")
+    parts = ", ".join(f"{byte_size(size)} {_DTYPES.get(name, name)}" for name, size in line["bytes"].items())
+    buffers = f", {byte_size(line['buffer_bytes'])} buffers" if line["buffer_bytes"] else ""
+    return f"{quantity(total)} parameters, {share}, {parts}{buffers}"
 
 
 def counted(number: int, what: str) -> str:

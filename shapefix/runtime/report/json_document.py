@@ -36,6 +36,7 @@ from shapefix.runtime.protocol import (
     SourceLine,
     StartLine,
     StepMemoryLine,
+    StepTimesLine,
     UploadSkippedLine,
     UserPlace,
     WriteProtectionLine,
@@ -119,6 +120,7 @@ class _Writer:
                 for batch in self._observed.batches
             ],
             "modules": [self._module(module) for module in self._observed.modules],
+            "models": self._models(),
             "losses": [
                 {
                     "name": line["name"],
@@ -129,6 +131,7 @@ class _Writer:
             ],
             "backward": [self._backward(line) for line in self._of(BackwardLine)],
             "gradients": [_gradients_entry(line) for line in self._of(GradientsLine)],
+            "step_times": [_step_times_entry(line) for line in self._of(StepTimesLine)],
             "memory": self._memory(),
             "writes": self._filenames(self._observed.written),
             "refused_writes": self._filenames(self._observed.refused),
@@ -143,6 +146,7 @@ class _Writer:
             "executed": self._executed(),
             "findings": [finding_entry(each, self._view) for each in found.diagnostics],
             "notes": [finding_entry(each, self._view) for each in found.notes],
+            "static": [finding_entry(each, self._view) for each in found.static if each.confirmation],
             "aftermath": None if found.early_stop_artifact is None else found.early_stop_artifact.id,
             "ranks": [self._rank(number, observed) for number, observed in enumerate(self._run.ranks)],
             "not_executed": [
@@ -214,8 +218,24 @@ class _Writer:
             "input": _call_entry(module.input),
             "output": None if module.out is None else value_entry(module.out),
             "seconds": module.seconds,
+            "parameters": module.parameters,
             "children": [self._module(each) for each in module.children],
         }
+
+    def _models(self) -> list[Document]:
+        """The parameters of the outermost modules, each module once."""
+        known = [each for each in self._observed.modules if each.model]
+        models = {(each.type, each.model["total"]): each.model for each in known if each.model}
+        return [
+            {
+                "type": kind,
+                "parameters": total,
+                "trainable": line["trainable"],
+                "bytes": line["bytes"],
+                "buffer_bytes": line["buffer_bytes"],
+            }
+            for (kind, total), line in models.items()
+        ]
 
     def _backward(self, line: BackwardLine) -> Document:
         return {
@@ -400,4 +420,18 @@ def _gradients_entry(line: GradientsLine) -> Document:
         "frozen": line["frozen"],
         "without": line["missing"],
         "not_finite": line["not_finite"],
+        "norm": line["norm"],
+        "norms": line["norms"],
+    }
+
+
+def _step_times_entry(line: StepTimesLine) -> Document:
+    return {
+        "step": line["step"],
+        "seconds": line["seconds"],
+        "data": line["data"],
+        "forward": line["forward"],
+        "backward": line["backward"],
+        "optimizer": line["optimizer"],
+        "rows": line["rows"],
     }

@@ -8,9 +8,29 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from shapefix.runtime.observations import ObservedModule
-from shapefix.runtime.report.formatting import Line, arguments_text, duration, value_text
+from shapefix.runtime.report.formatting import Line, arguments_text, duration, quantity, value_text
 
 _ROWS = 40
+
+
+@dataclass(frozen=True)
+class FoldedCalls:
+    """Equal calls of modules in a row: the first one, and their name relative to their caller.
+
+    seconds and parameters are those of all of them, None if they are not known.
+    """
+
+    first: ObservedModule
+    name: str
+    times: int
+    seconds: float | None
+    parameters: int | None
+
+    @property
+    def title(self) -> str:
+        """The name, the number and the type, such as `h.0…11  12 × Block`."""
+        kind = self.first.type if self.times == 1 else f"{self.times} × {self.first.type}"
+        return kind if self.name == kind else f"{self.name} {kind}"
 
 
 @dataclass(frozen=True)
@@ -20,10 +40,33 @@ class _Row:
     given: str
     returned: str
     seconds: float | None
+    parameters: int | None
+
+
+def folded_calls(module: ObservedModule) -> Iterator[FoldedCalls]:
+    """The calls inside a call; equal ones in a row are folded."""
+    for _, group in groupby(module.children, key=equality_key):
+        alike = list(group)
+        first, last = alike[0], alike[-1]
+        name = _short(first, module)
+        if last.name != first.name:
+            name = f"{name}…{last.name.split('.')[-1]}"
+        known = {each.name: each.parameters for each in alike if each.parameters is not None}
+        raised = first.out is None
+        yield FoldedCalls(
+            first,
+            name,
+            len(alike),
+            None if raised else sum(each.seconds or 0.0 for each in alike),
+            sum(known.values()) if known else None,
+        )
 
 
 def tree_lines(module: ObservedModule, width: int, deepest: int = 12) -> Iterator[Line]:
-    """One row for each call, indented by depth; deep levels are left out if there are too many rows."""
+    """One row for each call, indented by depth; deep levels are left out if there are too many rows.
+
+    Sizes that do not fit into width cells get a second row.
+    """
     depth = min(1, deepest)
     rows = list(_rows(module, 0, depth))
     while depth < deepest:
@@ -32,43 +75,39 @@ def tree_lines(module: ObservedModule, width: int, deepest: int = 12) -> Iterato
             break
         rows, depth = deeper, depth + 1
     room = max(len(row.name) + 2 * row.depth for row in rows)
+    counted = any(row.parameters for row in rows)
     for row in rows[:_ROWS]:
         name = f"  {'  ' * row.depth}{row.name}"
-        seconds = f"{duration(row.seconds):>9}  " if row.seconds is not None else f"{'raised':>9}  "
-        left = max(width - room - 2 - len(seconds) - 2, 24)
-        returned = _cut(row.returned, left // 2)
-        text = f"{_cut(row.given, left - len(returned) - 4)} -> {returned}"
-        yield [(f"{name:<{room + 2}}", "step"), (seconds, "gutter"), (text, "code")]
+        count = f"{quantity(row.parameters) if row.parameters else '':>9} " if counted else ""
+        seconds = f"{duration(row.seconds) if row.seconds is not None else 'raised':>9}  "
+        head: Line = [(f"{name:<{room + 2}}", "step"), (count + seconds, "gutter")]
+        indent = room + 2 + len(count + seconds)
+        if indent + len(row.given) + len(row.returned) + 4 <= width:
+            yield [*head, (f"{row.given} -> {row.returned}", "code")]
+        else:
+            yield [*head, (row.given, "code")]
+            yield [(" " * indent, "code"), (f"-> {row.returned}", "code")]
     if len(rows) > _ROWS:
         yield [(f"  … and {len(rows) - _ROWS} more", "gutter")]
 
 
 def _rows(module: ObservedModule, depth: int, deepest: int) -> Iterator[_Row]:
-    yield _row(module, depth, module.name)
+    yield _row(module, depth, module.name, module.seconds, module.parameters)
     if depth >= deepest:
         return
-    for _, group in groupby(module.children, key=equality_key):
-        alike = list(group)
-        first, last = alike[0], alike[-1]
-        rows = list(_rows(first, depth + 1, deepest))
-        if len(alike) > 1:
-            number = last.name.split(".")[-1]
-            name = f"{_short(first, module)}…{number} ({len(alike)} times)"
-        else:
-            name = _short(first, module)
-        name = name if name == first.type else f"{name} {first.type}"
-        yield _row(first, depth + 1, name, sum(each.seconds or 0 for each in alike))
-        yield from rows[1:]
+    for calls in folded_calls(module):
+        yield _row(calls.first, depth + 1, calls.title, calls.seconds, calls.parameters)
+        inner = _rows(calls.first, depth + 1, deepest)
+        next(inner)
+        yield from inner
 
 
-def _row(module: ObservedModule, depth: int, name: str, seconds: float | None = None) -> _Row:
+def _row(
+    module: ObservedModule, depth: int, name: str, seconds: float | None, parameters: int | None
+) -> _Row:
     returned = value_text(module.out) if module.out is not None else "?"
-    shown = None if module.out is None else seconds if seconds else module.seconds
-    return _Row(depth, name, arguments_text(module.input), returned, shown)
-
-
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: max(room - 1, 1)] + "…"
+    shown = None if module.out is None else seconds
+    return _Row(depth, name, arguments_text(module.input), returned, shown, parameters)
 
 
 def _short(module: ObservedModule, parent: ObservedModule) -> str:

@@ -34,13 +34,16 @@ from shapefix.runtime.report.formatting import (
     listed,
     loss_value,
     named_parts,
+    parameters_text,
     place_text,
     value_text,
 )
+from shapefix.runtime.report.step_speed import speed_text, step_speed
 from shapefix.runtime.run import ProbeRun
 
 _MODELS = 8
 _OUTPUT_ROWS = 12
+_NORMS = 3
 
 
 def report_lines(run: ProbeRun, show: ShowPath, width: int) -> Iterator[Line]:
@@ -108,14 +111,22 @@ def first_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str,
 def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
     """The calls of outermost modules, each as a tree."""
     shown: set[str] = set()
+    counted: set[str] = set()
+    # A call in a loop is recorded after one before the loop, such as that of a summary.
+    last = {each.type: each for each in observed.modules[:_MODELS] if each.grad_enabled}
     for module in observed.modules[:_MODELS]:
         if is_loss(module):
             continue
         yield [(module.type, "name"), (f" {call_text(module, show)}", "code")]
+        if module.model is not None and module.type not in shown | counted:
+            counted.add(module.type)
+            yield [(f"  {parameters_text(module.model)}", "code")]
         # The inner modules are the same for a second call, with other sizes.
-        depth = [0] if module.type in shown and module.out else []
+        repeated = module.type in shown or (module.grad_enabled and last[module.type] is not module)
+        depth = [0] if repeated and module.out else []
         yield from module_tree.tree_lines(module, width, *depth)
-        shown |= _types(module)
+        if not depth:
+            shown |= _types(module)
     if len(observed.modules) > _MODELS:
         yield [(f"… and {len(observed.modules) - _MODELS} more", "gutter")]
 
@@ -136,8 +147,7 @@ def _types(module: ObservedModule) -> set[str]:
 
 
 def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
-    loss = observed.first(BackwardLine)
-    if loss is not None:
+    for loss in losses(observed):
         value = loss_value(loss) or ("unknown" if loss["loss"]["size"] == [] else "not a scalar")
         style = "code" if loss["value"] is not None else "warning"
         at = place_text(span(loss["called_at"]), show)
@@ -154,11 +164,16 @@ def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Li
         if overfit["unchanged"]:
             yield [(f"  unchanged: {listed([each or '?' for each in overfit['unchanged']])}", "warning")]
     for line in observed.of(GradientsLine):
-        yield [("gradients", "name"), (f" for {gradient_count(line)} ({line['optimizer']})", "code")]
+        yield [("gradients", "name"), (f" for {gradients_text(observed, line)}", "code")]
+        for what, text in extreme_norms(line):
+            yield [(f"  {what}: {text}", "code")]
         for what, names in lacking_gradients(line):
             yield [(f"  {what}: {listed(names)}", "warning")]
     for place, text in extra_batches(observed, show):
         yield [("more batches", "name"), (f"{f' of the loader at {place}' if place else ''}: {text}", "code")]
+    speed = step_speed(observed)
+    if speed is not None:
+        yield [("time of a step", "name"), (f" {speed_text(speed)}", "code")]
     end = observed.end
     if end is not None and end["peak_cuda"]:
         reserved = f", {byte_size(end['reserved_cuda'])} reserved" if end["reserved_cuda"] else ""
@@ -175,6 +190,32 @@ def extra_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str,
     for number, texts in by_loader.items():
         loader = observed.loaders.get(number)
         yield place_text(None if loader is None else span(loader["created_at"]), show), ", ".join(texts)
+
+
+def losses(observed: Observations) -> list[BackwardLine]:
+    """The first loss of each place of backward."""
+    known: dict[str, BackwardLine] = {}
+    for line in observed.of(BackwardLine):
+        known.setdefault(str(line["called_at"]), line)
+    return list(known.values())
+
+
+def gradients_text(observed: Observations, line: GradientsLine) -> str:
+    """The number of gradients of an optimizer, and their norm; its models if there are several optimizers."""
+    several = sum(1 for _ in observed.of(GradientsLine)) > 1
+    models = f" of {', '.join(line['models'])}" if several and line["models"] else ""
+    norm = "" if line["norm"] is None else f", norm {line['norm']:.3g}"
+    return f"{gradient_count(line)}{models} ({line['optimizer']}){norm}"
+
+
+def extreme_norms(line: GradientsLine) -> Iterator[tuple[str, str]]:
+    """The modules with the largest and the smallest norms of gradients, if they are several."""
+    ordered = sorted(line["norms"], key=lambda each: -each["norm"])
+    if len(ordered) < 2:
+        return
+    shown = min(_NORMS, len(ordered) // 2)
+    for what, some in (("largest", ordered[:shown]), ("smallest", ordered[-shown:])):
+        yield what, ", ".join(f"{each['module'] or 'the model'} {each['norm']:.2g}" for each in some)
 
 
 def lacking_gradients(line: GradientsLine) -> Iterator[tuple[str, list[str]]]:

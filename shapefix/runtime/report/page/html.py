@@ -14,28 +14,33 @@ from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
 from shapefix.runtime.observations import Observations, ObservedModule
-from shapefix.runtime.protocol import BackwardLine, GradientsLine, StartLine
+from shapefix.runtime.protocol import GradientsLine, StartLine
 from shapefix.runtime.report.formatting import (
     ShowPath,
     arguments_text,
     byte_size,
     counted,
     duration,
-    gradient_count,
     loss_value,
+    parameters_text,
     place_text,
+    quantity,
     value_text,
 )
+from shapefix.runtime.report.module_tree import FoldedCalls, folded_calls
 from shapefix.runtime.report.page.excerpts import Excerpt, excerpts
 from shapefix.runtime.report.page.flow import SizeDiagram, size_diagram
 from shapefix.runtime.report.page.timeline import MemoryPlot, memory_plot
+from shapefix.runtime.report.step_speed import step_speed
 from shapefix.runtime.report.text_report import (
     call_text,
     ending,
     first_batches,
+    gradients_text,
     is_loss,
     lacking_gradients,
     last_output,
+    losses,
     protection,
     written_files,
 )
@@ -64,6 +69,7 @@ class ModuleNode:
     seconds: str
     constructed: str
     failed: bool
+    parameters: str
     children: tuple[ModuleNode, ...]
 
 
@@ -74,6 +80,34 @@ class ModuleTree:
     how: str
     root: ModuleNode
     modules: int
+    parameters: str
+
+
+@dataclass(frozen=True)
+class GradientSummary:
+    """The gradients of an optimizer: a sentence, the missing ones, and the norms of the modules."""
+
+    text: str
+    lacking: tuple[tuple[str, str], ...]
+    norms: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """The time of a step, and its parts: name, time and share."""
+
+    text: str
+    rows: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class StaticVerdict:
+    """A finding of `check` with the verdict of the run."""
+
+    verdict: str
+    place: str
+    text: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -133,7 +167,9 @@ def page(
         not_shown=max(len(list(_all_models(observed))) - _MODELS, 0),
         plots=_plots(observed),
         forecast=None if forecast is None else list(_forecast(forecast, run, arguments, show)),
-        gradients=[_gradients(line) for line in observed.of(GradientsLine)],
+        gradients=[_gradients(observed, line) for line in observed.of(GradientsLine)],
+        speed=_step_parts(observed),
+        static=list(_verdicts(found, show)),
         files=files,
         last_output=[] if run.complete else last_output(run),
         environment=_environment(run),
@@ -155,17 +191,22 @@ def _verdict(run: ProbeRun, found: ProbeFindings) -> tuple[str, str]:
 
 def _facts(run: ProbeRun, found: ProbeFindings) -> Iterator[tuple[str, str]]:
     observed, end = run.observed, run.observed.end
-    loss = observed.first(BackwardLine)
     yield "training steps", str(observed.steps)
-    value = None if loss is None else loss_value(loss)
-    if value is not None:
-        yield "loss", value
+    values = [each for each in map(loss_value, losses(observed)) if each is not None]
+    if values:
+        yield "loss" if len(values) == 1 else "losses", ", ".join(values)
     for line in observed.of(GradientsLine):
         yield "gradients", f"{line['with_gradient']} of {line['with_gradient'] + line['without_gradient']}"
     if end is not None and end["peak_cuda"]:
         yield "peak memory (GPU)", byte_size(end["peak_cuda"])
     elif end is not None and end["peak_process"]:
         yield "peak memory (process)", byte_size(end["peak_process"])
+    model = _trained_model(observed)
+    if model is not None and model.parameters is not None:
+        yield "parameters", quantity(model.parameters)
+    speed = step_speed(observed)
+    if speed is not None:
+        yield "time of a step", duration(speed.seconds)
     yield "time", duration(run.process.seconds)
 
 
@@ -177,9 +218,15 @@ def _environment(run: ProbeRun) -> str:
 
 
 def _diagram(observed: Observations) -> SizeDiagram | None:
+    model = _trained_model(observed)
+    return None if model is None else size_diagram(observed, model)
+
+
+def _trained_model(observed: Observations) -> ObservedModule | None:
+    """The outermost call with the most modules, one with gradient if there is one."""
     models = list(_all_models(observed))
     trained = [each for each in models if each.grad_enabled] or models
-    return size_diagram(observed, max(trained, key=_count)) if trained else None
+    return max(trained, key=_count, default=None)
 
 
 def _all_models(observed: Observations) -> Iterator[ObservedModule]:
@@ -191,20 +238,24 @@ def _models(observed: Observations) -> list[ObservedModule]:
 
 
 def _tree(module: ObservedModule, show: ShowPath) -> ModuleTree:
-    return ModuleTree(call_text(module, show), _node(module, None, show), _count(module))
+    parameters = "" if module.model is None else parameters_text(module.model)
+    whole = FoldedCalls(module, module.name, 1, module.seconds, module.parameters)
+    return ModuleTree(call_text(module, show), _node(whole, None, show), _count(module), parameters)
 
 
-def _node(module: ObservedModule, parent: ObservedModule | None, show: ShowPath) -> ModuleNode:
+def _node(calls: FoldedCalls, parent: ObservedModule | None, show: ShowPath) -> ModuleNode:
+    module = calls.first
     own_line = parent is None or module.constructed_at != parent.constructed_at
     return ModuleNode(
-        module.name if parent is None else module.name.removeprefix(f"{parent.name}."),
-        module.type,
+        calls.name,
+        module.type if calls.times == 1 else f"{calls.times} × {module.type}",
         arguments_text(module.input),
         "" if module.out is None else value_text(module.out),
-        "" if module.seconds is None else duration(module.seconds),
+        "" if calls.seconds is None else duration(calls.seconds),
         place_text(module.constructed_at, show) if own_line else "",
         module.out is None,
-        tuple(_node(each, module, show) for each in module.children),
+        quantity(calls.parameters) if calls.parameters else "",
+        tuple(_node(each, module, show) for each in folded_calls(module)),
     )
 
 
@@ -218,9 +269,32 @@ def _plots(observed: Observations) -> tuple[MemoryPlot, MemoryPlot] | None:
     return None if narrow is None or wide is None else (narrow, wide)
 
 
-def _gradients(line: GradientsLine) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _gradients(observed: Observations, line: GradientsLine) -> GradientSummary:
     lacking = tuple((what, ", ".join(names)) for what, names in lacking_gradients(line))
-    return f"{line['optimizer']}: gradients for {gradient_count(line)}", lacking
+    norms = tuple(
+        (each["module"] or "the model", f"{each['norm']:.3g}", f"{each['weights']:.3g}")
+        for each in line["norms"]
+    )
+    return GradientSummary(f"gradients for {gradients_text(observed, line)}", lacking, norms)
+
+
+def _step_parts(observed: Observations) -> StepParts | None:
+    speed = step_speed(observed)
+    if speed is None:
+        return None
+    rate = "" if speed.rows_per_second is None else f", {speed.rows_per_second:,.0f} samples/s"
+    whole = max(speed.seconds, 1e-9)
+    rows = tuple((name, duration(each), f"{100 * each / whole:.0f} %") for name, each in speed.parts)
+    return StepParts(f"{duration(speed.seconds)}{rate} ({speed.basis})", rows)
+
+
+def _verdicts(found: ProbeFindings, show: ShowPath) -> Iterator[StaticVerdict]:
+    for each in found.static:
+        if each.confirmation is not None:
+            where, confirmation = place_text(each.span, show), each.confirmation
+            yield StaticVerdict(
+                confirmation.verdict.value, where, f"{each.code} {each.message}", confirmation.reason
+            )
 
 
 def _forecast(

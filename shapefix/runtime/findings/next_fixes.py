@@ -1,0 +1,36 @@
+"""The fix for `.next()` of an iterator, which Python 2 had."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from shapefix.diagnostics import Applicability, Edit, Fix, Span
+from shapefix.runtime.findings.constructor_fixes import ReadText
+from shapefix.runtime.observations import RaisedException
+
+_MISSING = re.compile(r"'\w*(?:[Ii]ter|iterator|generator)' object has no attribute 'next'")
+
+
+def next_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
+    """The fix to call the function `next`."""
+    if failure.type != "AttributeError" or not failure.stack or not _MISSING.search(failure.message):
+        return ()
+    place = failure.stack[0]
+    text = read(place.path)
+    if text is None or place.row != place.end_row:
+        return ()
+    row = text.splitlines()[place.row - 1]
+    written = row[place.column - 1 : place.end_column - 1]
+    end = place.end_column
+    if written.endswith(".next") and row[end - 1 :].startswith("()"):
+        written, end = f"{written}()", end + 2
+    try:
+        node = ast.parse(written, mode="eval").body
+    except (SyntaxError, ValueError):
+        return ()
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.args:
+        return ()
+    iterator = ast.get_source_segment(written, node.func.value)
+    span = Span(place.path, place.row, place.column, place.row, end)
+    return (Fix(Applicability.UNSAFE, "call the function `next`", (Edit(span, f"next({iterator})"),)),)
