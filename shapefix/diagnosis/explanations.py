@@ -9,7 +9,7 @@ from functools import cache
 
 from shapefix.rulebook.error_pages import ErrorPage, error_pages
 
-_FIELD = re.compile(r"\{(\w+)(:int)?\}")
+_FIELD = re.compile(r"\{(\w+)(:int|:value)?\}")
 _LONGEST = 4_000
 """Characters of a message that are compared with templates."""
 _LONGEST_VALUE = 120
@@ -53,8 +53,7 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
     fields = {name: value.strip().rstrip(".") for name, value in match.groupdict().items()}
 
     def filled(text: str) -> str:
-        shown = _FIELD.sub(lambda field: _shortened(_in_code(fields.get(field[1], field[0]))), text)
-        return shown.replace("A value of type NoneType", "`None`")
+        return _FIELD.sub(lambda field: _shown(fields.get(field[1], field[0]), field[2]), text)
 
     return MessageExplanation(
         page.name,
@@ -65,6 +64,13 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
         filled(page.look),
         page.is_general,
     )
+
+
+def _shown(value: str, kind: str | None) -> str:
+    """Return the text of a field; the kind `:value` is a value of a type, whose only value may be `None`."""
+    if kind == ":value":
+        return "`None`" if value == "NoneType" else f"A value of type {value}"
+    return _shortened(_in_code(value))
 
 
 def _in_code(value: str) -> str:

@@ -20,8 +20,9 @@ class ErrorPage:
     errors are templates of the message with fields, `index {index:int} is out of bounds`; older are those of
     earlier versions of the libraries. error_type is the type of the exception, if the message alone says too
     little; "" for any. is_general is true for errors of any Python program: `check` leaves them to their
-    notebooks. what is a sentence with the same fields. needs is what the example
-    takes: "", "gpu", "unsupported-gpu", "broken-gpu" or the name of a package.
+    notebooks. what is a sentence with the same fields; `{type:value}` there is a value of a type, for a type
+    with the one value `None` that value. needs is what the example takes: "", "gpu", "unsupported-gpu",
+    "broken-gpu", "several-gpus", "several-processes" or the name of a package.
     """
 
     name: str

@@ -32,7 +32,8 @@ FAMILIES = {
     "9": "Autograd",
 }
 """Families of rules by the first digit of their codes."""
-_FIELD = re.compile(r"\{(\w+)(?::int)?\}")
+_FIELD = re.compile(r"\{(\w+)(?::int|:value)?\}")
+_VALUE = re.compile(r"\{(\w+):value\}")
 _WIDTH = 90
 
 
@@ -136,7 +137,7 @@ def _readable(template: str) -> str:
 
 def _in_prose(text: str) -> str:
     """Return a text with its fields in italics."""
-    return _FIELD.sub(r"*\1*", text)
+    return _FIELD.sub(r"*\1*", _VALUE.sub(r"A value of type {\1}", text))
 
 
 def _title(page: ErrorPage) -> str:
