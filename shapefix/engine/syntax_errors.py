@@ -8,6 +8,7 @@ import warnings
 
 from shapefix.diagnostics import Failure
 from shapefix.engine.parse_limits import check_parse_limits
+from shapefix.sources.parsing import parse_as_python
 from shapefix.sources.text import SourceText
 
 
@@ -43,7 +44,7 @@ def _explained(error: SyntaxError, source: SourceText) -> Failure:
 def syntax_failure(source: SourceText) -> Failure | None:
     """Return why a text cannot be parsed; None if it can.
 
-    libcst also accepts the syntax of later Python versions. Raises Unreadable for texts beyond its limits.
+    libcst also accepts the syntax of later Python versions, and magics in a script with cells are left out. Raises Unreadable for texts beyond its limits.
     """
     failure = python_failure(source)
     if failure is None:
@@ -52,7 +53,7 @@ def syntax_failure(source: SourceText) -> Failure | None:
     import libcst
 
     try:
-        libcst.parse_module(source.text)
+        parse_as_python(source.text, libcst.parse_module)
     except (libcst.ParserSyntaxError, RecursionError):
         return failure
     return None

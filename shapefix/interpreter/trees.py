@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import libcst as cst
 
-from shapefix.sources.indentation import parse_as_python
+from shapefix.sources.parsing import parse_as_python
 
 _LOCK = threading.Lock()
 _WHITESPACE = cst.SimpleWhitespace

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
 from shapefix.repair.imports import NameTaken, import_edits
-from shapefix.sources.indentation import parse_as_python
+from shapefix.sources.parsing import parse_as_python
 
 Analyze: TypeAlias = Callable[[str], Sequence[Diagnostic]]
 Allowed: TypeAlias = Callable[[Fix, Diagnostic], bool]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shapefix.sources.indentation import parse_as_python
+from shapefix.sources.parsing import parse_as_python
 
 if TYPE_CHECKING:
     import libcst as cst

@@ -1,12 +1,14 @@
-"""Indentation of mixed tabs and spaces, for parsers stricter about it than Python."""
+"""Texts that libcst refuses and their users run: mixed tabs and spaces, and magics in scripts with cells."""
 
 from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 Tree = TypeVar("Tree")
@@ -15,17 +17,30 @@ Tree = TypeVar("Tree")
 def parse_as_python(text: str, parse: Callable[[str], Tree]) -> Tree:
     """Parse a text with libcst; mixtures of tabs and spaces are read as Python reads them.
 
-    parse is libcst.parse_module or a variant. Raises what it raises for the text.
+    So are scripts with cells, `# %%`, that editors run in IPython: their magics do nothing. Every place stays
+    where it is. parse is libcst.parse_module or a variant. Raises what it raises for the text.
     """
     import libcst
 
     try:
         return parse(text)
-    except libcst.ParserSyntaxError:
-        spaced = _without_tabs(text) if "\t" in text else None
-        if spaced is None:
-            raise
-        return parse(spaced)
+    except libcst.ParserSyntaxError as error:
+        for changed in (_without_tabs(text) if "\t" in text else None, _without_magics(text)):
+            if changed is not None:
+                with suppress(libcst.ParserSyntaxError):
+                    return parse(changed)
+        raise error from None
+
+
+_CELL = re.compile(r"^#\s?%%", re.MULTILINE)
+_MAGIC = re.compile(r"^([ \t]*)(%{1,2}[A-Za-z]|!)([^\n]*)$", re.MULTILINE)
+
+
+def _without_magics(text: str) -> str | None:
+    """Return a script with cells whose rows for IPython are as long, and do nothing; None for other texts."""
+    if not _CELL.search(text):
+        return None
+    return _MAGIC.sub(lambda row: f"{row[1]}{'0':<{len(row[2]) + len(row[3])}}", text)
 
 
 def _without_tabs(text: str) -> str | None:

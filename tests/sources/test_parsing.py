@@ -1,4 +1,4 @@
-"""Files that mix tabs and spaces are read as Python reads them."""
+"""Files that mix tabs and spaces, or that IPython runs, are read as their users read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapefix.sources.indentation import parse_as_python
+from shapefix.sources.parsing import parse_as_python
 
 ABOVE = "def f(x):\n        if x:\n       \t    x = 1\n       \t    x = 2\n        return x\n"
 BELOW = 'def f(x):\n    if x:\n\t    x = """\n\ty"""\n    return x\n'
@@ -37,3 +37,11 @@ def test_every_tree_is_the_program_of_python(indents: list[str]) -> None:
 
 def program(text: str) -> str:
     return ast.dump(ast.parse(text))
+
+
+def test_a_script_with_cells_may_have_magics() -> None:
+    text = "# %%\n%cd ..\nx = 1\nif x:\n    !ls -l\n# %%\ny = x %2\n"
+    read = parse_as_python(text, libcst.parse_module).code
+    assert read == text.replace("%cd ..", "0     ").replace("!ls -l", "0     ")
+    with pytest.raises(libcst.ParserSyntaxError):
+        parse_as_python(text.replace("# %%", "# --"), libcst.parse_module)
