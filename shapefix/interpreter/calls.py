@@ -307,9 +307,9 @@ def call_method(
     """Call a method of an object of a project class, its own or a library base's."""
     own = instance.fields.get(name) or member(instance.cls, name)
     if isinstance(own, FunctionValue) and own.binding is not Binding.UNKNOWN:
-        return run_function(
-            ev, own, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
-        )
+        is_static = own.binding is Binding.STATIC_METHOD
+        given = arguments.positional if is_static else [instance, *arguments.positional]
+        return run_function(ev, own, given, arguments.keywords, arguments.open, node, instance)
     if own is None and is_closed(instance.cls):
         for base in outside_bases(instance.cls):
             method = ev.library.method(base, name)

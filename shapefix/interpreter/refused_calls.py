@@ -43,7 +43,10 @@ def refuses_method(
 ) -> bool:
     """Check whether the class's own method of this name cannot be called with these arguments."""
     method = None if name in instance.fields else member(instance.cls, name)
-    return isinstance(method, FunctionValue) and _cannot_bind(method, len(positional) + 1, keywords)
+    if not isinstance(method, FunctionValue):
+        return False
+    own = method.binding is not Binding.STATIC_METHOD
+    return _cannot_bind(method, len(positional) + own, keywords)
 
 
 def note_refused(ev: Evaluator, call: cst.CSTNode, called: Value) -> None:
@@ -66,7 +69,7 @@ def report_refused(ev: Evaluator, call: cst.CSTNode, instance: InstanceValue, na
     method = member(instance.cls, name)
     if not isinstance(method, FunctionValue) or not isinstance(method.node, cst.FunctionDef):
         return
-    if instance.open or not is_closed(instance.cls):
+    if instance.open or not is_closed(instance.cls) or method.binding is not Binding.PLAIN:
         return
     params = method.node.params
     ordered = (*params.posonly_params, *params.params)[1:]
