@@ -121,7 +121,10 @@ class Module:
 
 
 class Place:
-    """A node in a file; many are made, for each value and event, so it is no dataclass that cannot change."""
+    """A node in a file.
+
+    Many are made, for each value and event: a dataclass that cannot change would take twice the time.
+    """
 
     __slots__ = ("module", "node")
 
