@@ -70,7 +70,7 @@ class Reader:
         cells = self.cells.setdefault(name, [])
         cells[int(cell) - 1 :] = [body]
         sources = [each.removesuffix("\n").splitlines(keepends=True) for each in cells]
-        written = [
+        written: list[dict[str, object]] = [
             {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
             for source in sources
         ]

@@ -8,6 +8,9 @@ import click
 
 import shapefix
 
+ENDS_PROCESS = "ends process"
+"""The object of a root context whose command is the last act of its process."""
+
 
 class _CommandGroup(click.Group):
     """The command group; suggests the closest command for an unknown one."""

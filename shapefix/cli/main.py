@@ -12,7 +12,7 @@ import click
 
 import shapefix.cli.commands  # noqa: F401 (adds the commands to the group)
 from shapefix.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED
-from shapefix.cli.group import cli
+from shapefix.cli.group import ENDS_PROCESS, cli
 
 __all__ = ["cli", "main", "run"]
 
@@ -32,7 +32,7 @@ def main() -> None:
         from shapefix.cli.completion import complete
 
         sys.exit(complete())
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], ends_process=True)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -46,14 +46,15 @@ def main() -> None:
     sys.exit(code)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code."""
+def run(arguments: Sequence[str], ends_process: bool = False) -> int:
+    """Run a command line and return its exit code; ends_process is whether the caller exits with it."""
     from shapefix.cli.terminal import echo_err, prepare_streams
 
     prepare_streams()
     try:
         # Not cli.main: it would turn a reader who goes away into exit code 1.
-        with cli.make_context("shapefix", list(arguments)) as context:
+        ending = ENDS_PROCESS if ends_process else None
+        with cli.make_context("shapefix", list(arguments), obj=ending) as context:
             return cli.invoke(context) or 0
     except click.exceptions.Exit as done:
         return done.exit_code

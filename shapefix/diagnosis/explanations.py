@@ -67,7 +67,7 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
 
 
 def _shown(value: str, kind: str | None) -> str:
-    """Return the text of a field; the kind `:value` is a value of a type, whose only value may be `None`."""
+    """Return the text of a field; the kind `:value` is a value of a type, `None` for the type of None."""
     if kind == ":value":
         return "`None`" if value == "NoneType" else f"A value of type {value}"
     return _shortened(_in_code(value))

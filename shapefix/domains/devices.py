@@ -158,7 +158,7 @@ def by_default(ev: Evaluator, place: Place) -> Device | None:
     contexts = ev.state[Placement].contexts
     if contexts:
         return placed(ev, contexts[-1], place)
-    if any("set_default_" in frame.module.text for frame in ev.frames):
+    if any(frame.module.mentions("set_default_") for frame in ev.frames):
         return None
     return Device(DeviceKind.CPU, "cpu", None, place, _method_of_module(ev), True)
 

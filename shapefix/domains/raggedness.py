@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+import libcst as cst
+
 from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue, elements
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.per_item_sizes import provably_ragged, rebound
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
@@ -33,11 +35,14 @@ class Origin:
     cut: Size | None = None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Column(Place):
     """Origin of a dataset's column, and all later changes of the dataset's columns, in order."""
 
-    steps: tuple[Place, ...] = ()
+    __slots__ = ("steps",)
+
+    def __init__(self, module: Module, node: cst.CSTNode, steps: tuple[Place, ...] = ()) -> None:
+        super().__init__(module, node)
+        self.steps = steps
 
 
 def has_rows(data: ListValue | TupleValue) -> bool:

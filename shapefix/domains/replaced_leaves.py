@@ -1,4 +1,4 @@
-"""Leaves that a loop replaces by a result: `w = w - lr * w.grad` has no gradient in the next pass."""
+"""Leaves replaced by a result in a loop: `w = w - lr * w.grad` has no gradient in the next pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note_gradient_read(ev: Evaluator, tensor: TensorValue, place: Place) -> None
 
 @hooks.end_first_pass
 def _note_replaced(ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]]) -> None:
-    """Report each read of a gradient whose leaf the pass has replaced."""
+    """Report each read of a gradient of a leaf replaced by the pass."""
     if ev.silenced or ev.state[Gradients].retained:
         return
     for name, old, new in changes:

@@ -44,7 +44,8 @@ def _explained(error: SyntaxError, source: SourceText) -> Failure:
 def syntax_failure(source: SourceText) -> Failure | None:
     """Return why a text cannot be parsed; None if it can.
 
-    libcst also accepts the syntax of later Python versions, and magics in a script with cells are left out. Raises Unreadable for texts beyond its limits.
+    libcst also accepts the syntax of later Python versions, and magics in a script with cells are left out.
+    Raises Unreadable for texts beyond its limits.
     """
     failure = python_failure(source)
     if failure is None:

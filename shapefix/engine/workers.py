@@ -129,7 +129,7 @@ def _work(pipe: Connection, source: Callable[[str], SourceText]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     checker = FileChecker(source)
     try:
-        with gc_paused() as collector:
+        with gc_paused(until_exit=True) as collector:
             while True:
                 for task in pipe.recv():
                     pipe.send(checker.check(task))

@@ -67,7 +67,7 @@ def name(ev: Evaluator, node: cst.Name) -> Value:
 
 @expression(cst.Integer)
 def whole_number(ev: Evaluator, node: cst.Integer) -> Value:
-    return IntegerLiteral(int(node.value, 0), Place(ev.frame.module, node))
+    return IntegerLiteral(int(node.value, 0), ev.place(node))
 
 
 @expression(cst.Float)

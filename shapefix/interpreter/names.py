@@ -16,7 +16,8 @@ _BUILTINS = frozenset(dir(builtins))
 
 def look_up(ev: Evaluator, name: str) -> Value:
     """Value of name in the current frame."""
-    scope: Scope | None = ev.frame.scope
+    frame = ev.frames[-1]
+    scope: Scope | None = frame.scope
     while scope is not None:
         value = scope.names.get(name)
         if value is not None:
@@ -26,7 +27,7 @@ def look_up(ev: Evaluator, name: str) -> Value:
                     ev.journal.write(scope.names, name, value)
             return value
         scope = scope.outer
-    value = module_name(ev, ev.frame.module, name)
+    value = module_name(ev, frame.module, name)
     if value is not None:
         return value
     if name in _BUILTINS or ev.library.function(f"builtins.{name}") is not None:
@@ -46,14 +47,14 @@ def is_bound(ev: Evaluator, name: str) -> bool:
 
 def peek(ev: Evaluator, node: cst.BaseExpression) -> Value:
     """Value of an expression, without reading another file for it."""
-    if isinstance(node, cst.Name):
-        scope: Scope | None = ev.frame.scope
+    if type(node) is cst.Name:
+        scope: Scope | None = ev.frames[-1].scope
         while scope is not None:
             value = scope.names.get(node.value)
             if isinstance(value, Imported):
                 return value
             scope = scope.outer
-    elif isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
+    elif type(node) is cst.Attribute and type(node.value) is cst.Name:
         owner = peek(ev, node.value)
         if isinstance(owner, Imported) and owner.name is None:
             return Imported(owner.path, node.attr.value)

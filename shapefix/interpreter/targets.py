@@ -53,18 +53,18 @@ _CUT = frozenset({Op.SPLIT, Op.UNBIND})
 
 def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
     """Assign value to target."""
-    if isinstance(target, cst.Name):
+    if type(target) is cst.Name:
         if isinstance(value, Unknown) and not value.hint:
             value.hint = target.value
-        scope = ev.frame.scope.home(target.value)
+        scope = ev.frames[-1].scope.home(target.value)
         ev.journal.write(scope.names, target.value, value)
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        _unpack(ev, target, value)
-    elif isinstance(target, cst.Attribute):
+    elif type(target) is cst.Attribute:
         _set_attribute(ev, present(ev.evaluate(target.value)), target.attr.value, value, target)
-    elif isinstance(target, cst.Subscript):
+    elif type(target) is cst.Tuple or type(target) is cst.List:
+        _unpack(ev, target, value)
+    elif type(target) is cst.Subscript:
         _set_item(ev, target, value)
-    elif isinstance(target, cst.StarredElement):
+    elif type(target) is cst.StarredElement:
         bind(ev, target.value, value)
 
 

@@ -208,7 +208,7 @@ def is_no_dtype(value: Value) -> bool:
 def default_dtype(call: Call) -> str | None:
     """Default dtype of floats; None if a file in the program may have changed it."""
     ev = call.ev
-    if any("set_default_" in frame.module.text for frame in ev.frames):
+    if any(frame.module.mentions("set_default_") for frame in ev.frames):
         return None
     return ev.state[Precision].default_dtype
 

@@ -1,4 +1,4 @@
-"""Texts that libcst refuses and their users run: mixed tabs and spaces, and magics in scripts with cells."""
+"""Parse texts refused by libcst alone: mixed tabs and spaces, and magics in scripts with cells."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _MAGIC = re.compile(r"^([ \t]*)(%{1,2}[A-Za-z]|!)([^\n]*)$", re.MULTILINE)
 
 
 def _without_magics(text: str) -> str | None:
-    """Return a script with cells whose rows for IPython are as long, and do nothing; None for other texts."""
+    """Return a script with cells, its rows for IPython as long and without effect; None for other texts."""
     if not _CELL.search(text):
         return None
     return _MAGIC.sub(lambda row: f"{row[1]}{'0':<{len(row[2]) + len(row[3])}}", text)
 
 
 def _without_tabs(text: str) -> str | None:
-    """Return a text with a space for each tab in its indentation, so that every place stays where it is.
+    """Return a text with a space for each tab in its indentation; every place stays the same.
 
     None if Python would read it as another program, or cannot read the text.
     """

@@ -149,11 +149,11 @@ def installs(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary
 _EXPORTED = re.compile(
     r"^[ \t]*(?:#[ \t]*[!%]|get_ipython\(\)\.system\([\"'])[ \t]*((?:pip|conda|uv|mamba)\b.*)", re.MULTILINE
 )
-"""A command of a notebook as a script has it: in a comment, or handed to IPython."""
+"""A command of a notebook as a script has it: in a comment, or as an argument of IPython."""
 
 
 def exported_installs(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
-    """Commands of a notebook that was exported as a script."""
+    """Commands of a notebook exported as a script."""
     commands = islice(_EXPORTED.findall(text), _MOST_LINES)
     yield from installs("\n".join(each.rstrip("\"')") for each in commands), libraries)
 

@@ -99,7 +99,7 @@ class Requirements:
         return dict(self._for_file(path, root).oldest)
 
     def _for_file(self, path: str, root: str) -> PermittedVersions:
-        """The versions for a file, the same ones for all scripts of a folder that install nothing."""
+        """The versions for a file, the same ones for all scripts of a folder without own commands."""
         folder = os.path.dirname(path)
         own = _of_notebook(path) if is_notebook(path) else _of_script(path)
         key = (path if own else folder, root)
@@ -180,7 +180,7 @@ def _of_notebook(path: str) -> _Versions:
 
 
 def _of_script(path: str) -> _Versions:
-    """Return the versions that an exported notebook installed: `# !pip install transformers==4.30`."""
+    """Return the versions installed by an exported notebook: `# !pip install transformers==4.30`."""
     try:
         data = read_bytes(path, LARGEST_SETTINGS)
         text = data.decode("utf-8-sig") if b" install " in data else ""

@@ -160,7 +160,7 @@ def _least_known(terms: frozenset[tuple[Monomial, int]], goal: int) -> int:
 
 
 def _low(terms: Terms, search: _Search, goal: int, depth: int) -> int:
-    if sum(1 << len(monomial) for monomial in terms) > _LARGEST:
+    if sum([1 << len(monomial) for monomial in terms]) > _LARGEST:
         return _UNKNOWN
     bounds = search.bounds
     best = _shifted_low(terms, bounds)
@@ -188,11 +188,12 @@ def _low(terms: Terms, search: _Search, goal: int, depth: int) -> int:
 def _shifted_low(terms: Terms, bounds: Bounds) -> int:
     """Constant of the terms over shifted symbols; _UNKNOWN if another coefficient is negative there."""
     total: Terms = {}
+    shifted = bounds.shifted if bounds.least else _shifted
     for monomial, coefficient in terms.items():
-        for part, number in bounds.shifted(monomial):
+        for part, number in shifted(monomial):
             total[part] = total.get(part, 0) + coefficient * number
     constant = total.pop((), 0)
-    return _UNKNOWN if any(coefficient < 0 for coefficient in total.values()) else constant
+    return _UNKNOWN if total and min(total.values()) < 0 else constant
 
 
 def _expand(monomial: Monomial, least: object) -> tuple[tuple[Monomial, int], ...]:

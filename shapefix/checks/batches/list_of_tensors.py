@@ -146,7 +146,7 @@ def _of_tuple(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
 
 
 def _of_number(event: ListGiven, rule: Rule) -> Diagnostic:
-    """Return the finding for an int: mostly the counter of `enumerate`, where the batch was meant."""
+    """Return the finding for an int, mostly the counter of `enumerate` instead of the batch."""
     loop = counting_loop(event)
     found = [] if loop is None else [Evidence(loop.target, "`enumerate` gives a counter and the batch")]
     counter = "" if loop is None else f", the counter `{loop.counter}` of `enumerate`"

@@ -113,7 +113,7 @@ def _is_returned(place: Place) -> bool:
 
 
 def _is_lost(event: Collated, context: CheckContext) -> bool:
-    """Whether unpacking the result of the function with the loader fails: nobody gets to the samples."""
+    """Whether unpacking the result of the function with the loader fails: the samples are never drawn."""
     failed = [each.place for each in context.events if isinstance(each, WrongCountUnpacked)]
     return any(
         place.module is call.module and holds(around, call.node)

@@ -252,7 +252,7 @@ _ON_THE_WAY = ("data", "cpu", "detach", "numpy")
 
 
 def _unwrapped(node: cst.BaseExpression) -> cst.BaseExpression:
-    """Return the tensor without the conversions that `.item()` needs no more."""
+    """Return the tensor without conversions made needless by `.item()`."""
     while True:
         inner = node.func if isinstance(node, cst.Call) and not node.args else node
         if not isinstance(inner, cst.Attribute) or inner.attr.value not in _ON_THE_WAY:

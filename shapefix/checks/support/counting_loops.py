@@ -1,4 +1,4 @@
-"""Loops over `enumerate(loader)` whose counter is taken for the batch."""
+"""Loops over `enumerate(loader)` with the counter taken for the batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CountingLoop:
 
 
 def counting_loop(event: Event) -> CountingLoop | None:
-    """Find the loop over `enumerate` whose counter the call, or a call around it, has as an argument."""
+    """Find the loop over `enumerate` with its counter as an argument of the call, or of a call around it."""
     for place in (event.place, *reversed(event.calls)):
         found = _around(place)
         if found is not None:

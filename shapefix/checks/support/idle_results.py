@@ -377,7 +377,7 @@ def _variables(root: cst.CSTNode) -> Iterator[cst.Name]:
         elif isinstance(node, (cst.Arg, cst.Attribute)):
             pending.append(iter((node.value,)))
         else:
-            pending.append(children(node))
+            pending.append(iter(children(node)))
 
 
 def _later(event: Discarded, around: list[cst.CSTNode]) -> list[list[cst.CSTNode]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from shapefix.cli.group import cli
+from shapefix.cli.group import ENDS_PROCESS, cli
 from shapefix.cli.options import environment_variable, shared_options
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class _FilesCommand(click.Command):
         from shapefix.engine.gc_control import gc_paused
 
         # Importing the analysis alone would start 150 collections, and none of them frees anything.
-        with gc_paused():
+        with gc_paused(until_exit=ctx.find_root().obj == ENDS_PROCESS):
             return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import libcst as cst
+
 from shapefix.domains.devices import OF_MODULE, DeviceValue, ModuleDevice, shared
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
@@ -33,7 +35,20 @@ def made_where(call: Call, settings: Mapping[str, Value]) -> ModuleDevice | None
 def _construction(call: Call) -> Place:
     """Return the creation of the object, seen from its `super().__init__()`."""
     around = (call.place, *reversed(call.ev.calls))
-    return next((place for place in around if not place.code.startswith("super(")), call.place)
+    return next((place for place in around if not _is_of_super(place.node)), call.place)
+
+
+def _is_of_super(node: cst.CSTNode) -> bool:
+    """Check for a call of a method of `super()`."""
+    while True:
+        if type(node) is cst.Attribute:
+            node = node.value
+        elif type(node) is cst.Call:
+            node = node.func
+            if type(node) is cst.Name:
+                return node.value == "super"
+        else:
+            return False
 
 
 def _here(call: Call, found: Device | None) -> ModuleDevice | None:

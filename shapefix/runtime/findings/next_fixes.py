@@ -1,4 +1,4 @@
-"""The fix for `.next()` of an iterator, which Python 2 had."""
+"""The fix for `.next()` of an iterator, a method of Python 2."""
 
 from __future__ import annotations
 
