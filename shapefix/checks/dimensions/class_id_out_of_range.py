@@ -10,6 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
+from shapefix.checks.support.literal_sites import stated
 from shapefix.checks.support.loss_calls import is_by_class
 from shapefix.checks.support.operands import contains, is_drawn, is_unlikely, named
 from shapefix.diagnostics import Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
@@ -144,6 +145,9 @@ def _number_of_labels(model: Value | None, number: int, module: Module) -> Edit 
         if place is None or place.module is not module or not isinstance(place.node, cst.Call):
             continue
         name = place.module.code(place.node.func).rpartition(".")[2]
+        labels = rewrites.argument(place.node, -1, "num_labels")
+        if labels is not None and isinstance(labels.value, cst.Integer):
+            return Edit(module.span(labels.value), str(number))
         given = {each.keyword.value for each in place.node.args if each.keyword is not None}
         is_open = any(each.star for each in place.node.args)
         if not is_open and not given & _LABELS and (name.endswith("Config") or name == "from_pretrained"):
@@ -158,6 +162,12 @@ def _setting(event: OpRejected, scores: TensorValue, number: int) -> Edit | None
         return None
     node, module = layer.place.node, layer.place.module
     given = rewrites.argument(node, 1, _LAST_LAYERS[layer.kind]) if isinstance(node, cst.Call) else None
-    if given is None or not isinstance(given.value, cst.Integer) or module is not event.place.module:
+    if given is None:
         return None
-    return Edit(module.span(given.value), str(number))
+    if not isinstance(given.value, cst.Integer):
+        # The number may be stated where the model is created: `Net(8, classes=3)`.
+        found = stated(layer, _LAST_LAYERS[layer.kind], given.value)
+        if found is None or not found.alone or found.place.module is not event.place.module:
+            return None
+        return Edit(found.place.span, str(number))
+    return Edit(module.span(given.value), str(number)) if module is event.place.module else None
