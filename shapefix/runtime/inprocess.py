@@ -55,7 +55,7 @@ class ProbeReport:
         view = _view()
         rows = list(text_report.model_lines(self.observed, view.relative, _WIDTH))
         text = painter(False)(rows)
-        text += "".join(f"{name} {visible(fact)}\n" for name, fact in self._facts)
+        text += "".join(f"{visible(name)} {visible(fact)}\n" for name, fact in self._facts)
         return f"{text}\n{self._found(view)}" if text else self._found(view)
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class ProbeReport:
             for row in rows
         )
         known = (*_parameters(self.observed), *self._facts)
-        facts = "".join(f"<div>{escape(name)} {escape(visible(fact))}</div>" for name, fact in known)
+        facts = "".join(f"<div>{escape(visible(name))} {escape(visible(fact))}</div>" for name, fact in known)
         found = f"<pre>{escape(self._found(_view()))}</pre>"
         return f"<div><table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>{facts}{found}</div>"
 

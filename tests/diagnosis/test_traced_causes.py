@@ -382,14 +382,14 @@ optimizer = torch.optim.SGD(
     rate=0.9,  # cause
 )
 """),
-    Traced("argument of a library", "traced-error", Confidence.ONLY, """\
+    Traced("argument of a library", "SF414", Confidence.PROVED, """\
 import torch
 
 optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
 plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
 plateau.step()  # cause
 """),
-    Traced("module called without an argument", "traced-error", Confidence.ONLY, """\
+    Traced("module called without an argument", "SF414", Confidence.PROVED, """\
 import torch
 
 class Net(torch.nn.Module):
