@@ -28,6 +28,7 @@ _TEXTS = (
 _WORD = re.compile(r"[^\W\d]\w*")
 _PATH = re.compile(r"\w+(?:[.:/-]\w+)*")
 """A string that may be looked up: `Net`, `models.net.Net`, `models.net:Net`; a sentence is not."""
+_PACKAGE = "__init__.py"
 _PROGRAMS = frozenset({"backward", "fit", "Trainer", "load_state_dict"})
 """Names in code that trains a model, or loads a trained one."""
 _SCRIPTS = _PROGRAMS | {"parse_args"}
@@ -181,7 +182,7 @@ class UnusedCode:
 
     def _code(self, path: str) -> _Code:
         if path not in self._codes:
-            self._codes[path] = _read(self._data(path) or b"")
+            self._codes[path] = _read(self._data(path) or b"", path.endswith(_PACKAGE))
         return self._codes[path]
 
     def _is_used(self, path: str, definition: Definition) -> bool:
@@ -280,7 +281,7 @@ class UnusedCode:
     def _is_public(self, path: str, around: list[Definition]) -> bool:
         """Whether a definition is a public name of an installable package."""
         parts = PurePath(path).relative_to(self._project.root).parts
-        if any(part in _NOT_PACKAGED or (part[0] == "_" and part != "__init__.py") for part in parts):
+        if any(part in _NOT_PACKAGED or (part[0] == "_" and part != _PACKAGE) for part in parts):
             return False
         if any(each.name.startswith("_") and not each.name.startswith("__") for each in around):
             return False
@@ -352,17 +353,17 @@ def _last(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _read(data: bytes) -> _Code:
+def _read(data: bytes, is_package: bool) -> _Code:
     """Parse a file; unparsable code mentions all of its words."""
     text = data.decode("utf-8", "replace")
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return _Code(None, (_Region("", "", frozenset(_WORD.findall(text))),))
-    return _Code(tree, tuple(_regions(tree)))
+    return _Code(tree, tuple(_regions(tree, is_package)))
 
 
-def _regions(tree: ast.Module) -> Iterator[_Region]:
+def _regions(tree: ast.Module, is_package: bool) -> Iterator[_Region]:
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             methods = set(_methods(statement))
@@ -373,9 +374,18 @@ def _regions(tree: ast.Module) -> Iterator[_Region]:
             yield _Region(statement.name, "", frozenset(names))
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield _Region(statement.name, "", _names_in(statement))
-        elif not isinstance(statement, ast.ImportFrom) or _renames(statement):
-            # The code that uses an imported name mentions it, too.
+        elif (
+            _renames(statement)
+            if isinstance(statement, ast.ImportFrom)
+            else is_package or not _exports(statement)
+        ):
+            # The code that uses an imported name, or one that a module exports, mentions it, too.
             yield _Region("", "", frozenset(_names(statement)))
+
+
+def _exports(statement: ast.stmt) -> bool:
+    """`__all__ = ["accuracy"]`."""
+    return isinstance(statement, ast.Assign) and any(_last(each) == "__all__" for each in statement.targets)
 
 
 def _renames(statement: ast.ImportFrom) -> bool:

@@ -275,3 +275,13 @@ def test_a_script_with_options_shows_what_it_uses(tmp_path: Path) -> None:
     session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
     assert not session.findings()
     assert [each.unused for each in session.hidden()] == ["OldNet"]
+
+
+def test_a_list_of_exported_names_is_no_use(tmp_path: Path) -> None:
+    (tmp_path / "loss.py").write_text(f"__all__ = ['OldNet']\n{OLD}", "utf-8")
+    (tmp_path / "train.py").write_text(
+        "import torch\ntorch.ones(2, requires_grad=True).sum().backward()\n", "utf-8"
+    )
+    session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
+    assert not session.findings()
+    assert [each.unused for each in session.hidden()] == ["OldNet"]

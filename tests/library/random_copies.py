@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import torch
-from running_programs import IMPORTS, Running
+from differential import IMPORTS
+from running_programs import Running
 
 SOURCES = (
     "torch.rand(2, 3, 4)", "torch.arange(24.0).view(2, 3, 4)", "torch.rand(4, 3, 2)", "torch.ones(3, 4)",

@@ -6,7 +6,8 @@ import math
 import random
 from collections.abc import Callable
 
-from running_programs import IMPORTS, Running
+from differential import IMPORTS
+from running_programs import Running
 
 Sizes = tuple[int, ...]
 RESULTS: dict[str, tuple[Sizes, ...]] = {

@@ -46,7 +46,7 @@ def accumulated_graph(
     module = event.place.module
     kept = abbreviate(module.code(event.holder))
     method = "item()" if _may_be_number(event, value) else "detach()"
-    message = f"`{abbreviate(event.place.code)}` keeps every step's autograd graph in memory"
+    message = f"`{abbreviate(event.place.code)}` keeps the nodes of every step's autograd graph in memory"
     is_used = may_be_differentiated(event.place, event.holder)
     if not is_used:
         subject = abbreviate(module.code(_subject(event, backward) or event.added), 40)
@@ -58,11 +58,11 @@ def accumulated_graph(
             *call_trace(event),
             Evidence(
                 backward.place.span,
-                "backward uses the graph here and frees its buffers",
+                "backward uses the graph here and frees its activations",
             ),
             Evidence(
                 event.place.span,
-                f"`{kept}` still references the graph, in each pass of the loop at "
+                f"`{kept}` still references the nodes, about 1 KB per operation, in each pass of the loop at "
                 f"{rewrites.line_of(Place(module, loop.node), module)}",
             ),
         ],
@@ -81,7 +81,8 @@ def _collected(event: LightningStepFound, rule: Rule) -> Diagnostic:
     advice = "detach its tensors" if is_dictionary else f"use `{code}.detach()`"
     return rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` keeps every step's autograd graph in memory; {advice}",
+        f"`{abbreviate(event.place.code)}` keeps the nodes of every step's autograd graph in memory; "
+        f"{advice}",
         evidence=[
             Evidence(module.span(event.method.name), "Lightning computes the gradients of the returned loss"),
             Evidence(event.place.span, f"the list still references the graph of `{code}` after the step"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.support.lessons import reason_of_lesson
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
@@ -28,6 +29,8 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
         return ""
     if _is_tried_out(event):
         return "the line may only show a result: the script makes its tensor, too"
+    if reason := reason_of_lesson(event, found):
+        return reason
     if not event.is_of_values:
         return ""
     way = context.way(event)
