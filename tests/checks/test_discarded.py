@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.engine.analysis import FileAnalyzer
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
@@ -221,3 +221,33 @@ def test_what_nothing_else_holds_or_a_benchmark_calls_is_silent(line: str, tmp_p
     exec(text, {})
     assert found(tmp_path, text) == []
     assert found(tmp_path, text.replace("run(x)", "torch.relu(x)")) != [] or "run" not in line
+
+
+HALF_MOVED = """\
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = {model}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for audio, labels in [(torch.rand(8, 4), torch.zeros(8, dtype=torch.long))]:
+    labels.to(device)
+    loss = nn.functional.cross_entropy(model(audio), labels)
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "is_moved"),
+    [("nn.Linear(4, 2)", False), ("nn.Linear(4, 2).to(device)", True), ("load(device)", False)],
+)
+def test_a_tensor_is_not_moved_away_from_a_model_that_stays(
+    tmp_path: Path, model: str, is_moved: bool
+) -> None:
+    for text, moves in (
+        (HALF_MOVED.format(model=model), is_moved),
+        (HALF_MOVED.format(model=model).replace("optimizer =", "model.to(device)\noptimizer ="), True),
+    ):
+        (finding,) = found(tmp_path, text)
+        (fix,) = finding.fixes
+        assert (fix.applicability is not Applicability.DISPLAY) == moves
+        assert bool(fix.edits) == moves

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -10,8 +10,9 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.idle_results import is_idle
 from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.unmoved_models import unmoved_model
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
-from shapefix.diagnostics import Diagnostic, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
@@ -39,6 +40,9 @@ _CONVERSIONS = frozenset(
         "pin_memory",
     }
 )
+
+
+_MOVES = frozenset({"to", "cuda", "xpu"})
 
 
 _WITH_TWIN_IN_PLACE = frozenset(
@@ -119,7 +123,13 @@ def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Ite
     if leaf == "__call__":
         leaf = event.receiver.kind.rpartition(".")[2] if isinstance(event.receiver, LibraryObject) else leaf
     habit = "conversions are in-place" if leaf in _CONVERSIONS else f"{leaf}() is in-place"
-    yield unused_result(event, rule, fixes if may_be_rebound(event, context) else (), habit)
+    repairs: Sequence[Fix] = fixes if may_be_rebound(event, context) else ()
+    model = unmoved_model(event.place.module) if leaf in _MOVES else ""
+    if model and repairs:
+        # With the tensor alone on a GPU, a program that runs on the CPU would raise.
+        advice = f"assign the result, and move `{model}` to the same device, too"
+        repairs = (Fix(Applicability.DISPLAY, advice, ()),)
+    yield unused_result(event, rule, repairs, habit)
 
 
 def _is_made_here(event: Discarded) -> bool:

@@ -13,7 +13,7 @@ from shapefix.domains.training import TrainingEvent
 from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes, target_names
 
 
 def already_reported(event: Event, context: CheckContext, key: Callable[[Event], object]) -> bool:
@@ -70,6 +70,31 @@ def ends_early(loop: Loop) -> bool:
     last = loop.node.body.body[-1]
     ends = last.body if isinstance(last, cst.SimpleStatementLine) else ()
     return any(isinstance(node, (cst.Break, cst.Return, cst.Raise)) for node in ends)
+
+
+_FEW = 20
+
+
+def stops_after_few(loop: Loop) -> bool:
+    """Whether a loop breaks after a stated, small number of passes: `if step == 3: break`."""
+    if not isinstance(loop.node, cst.For):
+        return False
+    counters = set(target_names(loop.node.target))
+    return any(
+        _is_reached(node.test, counters)
+        and isinstance(node.body.body[-1], cst.SimpleStatementLine)
+        and isinstance(node.body.body[-1].body[-1], cst.Break)
+        for node in nodes(loop.node.body)
+        if isinstance(node, cst.If)
+    )
+
+
+def _is_reached(test: cst.BaseExpression, counters: set[str]) -> bool:
+    """Whether a test compares a counter with a small number."""
+    if not isinstance(test, cst.Comparison) or dotted_name(test.left) not in counters:
+        return False
+    number = test.comparisons[-1].comparator
+    return isinstance(number, cst.Integer) and number.evaluated_value <= _FEW
 
 
 _COUNTERS = frozenset({"range", "trange", "count"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 import libcst as cst
 
@@ -16,6 +17,7 @@ from shapefix.checks.support.event_order import (
     is_certain,
     is_followed,
     receiver_code,
+    stops_after_few,
     within,
 )
 from shapefix.checks.support.evidence import call_trace
@@ -162,6 +164,9 @@ def _never_zeroed(
     computed = [each for each in within(loop, context, Backward) if is_certain(each, loop)]
     if not computed or within(loop, context, GradientsZeroed) or not is_followed(loop) or ends_early(loop):
         return
+    if stops_after_few(loop):
+        # It measures the time of a step, or shows one.
+        return
     if any(each.optimizer is optimizer for each in within(loop, context, OptimizerCreated)):
         return
     if not goes_over_data(loop) and any(
@@ -173,7 +178,9 @@ def _never_zeroed(
     if any(_touches_gradients(place) for place in (event.place, backward.place)):
         return
     named = _name_of(event)
-    earlier = [each for each in context.training if isinstance(each, GradientsZeroed)]
+    before = takewhile(lambda each: each is not event, context.training)
+    zeroed = (each for each in before if isinstance(each, GradientsZeroed))
+    earlier = [each for each in zeroed if _covers(each.owner, optimizer)]
     where = "not called in the loop" if earlier else "never called"
     yield rule.diagnostic(
         event.place.span,
