@@ -144,6 +144,7 @@ def _repeat(
     if ev.rehearsals:
         # Each write is joined again by every loop around this one.
         ev.rehearsed += sum(len(path.written) for path in (state, *loop.breaks, *loop.continues))
+
     def later() -> list[Changes]:
         again = ev.open_loop(node, None, ev.steps, ev.journal.depth)
         ev.journal.begin()
