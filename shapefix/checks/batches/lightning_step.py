@@ -14,6 +14,7 @@ from shapefix.checks.support.syntax import attributes_of_super
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
 from shapefix.interpreter.modules import Place, nodes
+from shapefix.library.lightning_steps import logged_losses
 
 _SEVERAL = "Training with multiple optimizers is only supported with manual optimization"
 
@@ -94,7 +95,7 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     elif event.fault is StepFault.UNRETURNED:
         yield from _returning(event, "optim", "optimizer")
     elif event.fault is StepFault.NOTHING:
-        yield from _returning(event, "loss", "loss")
+        yield from _returning(event, "loss", "loss", next(logged_losses(method), None))
     elif event.fault is StepFault.LOGGED:
         yield Fix(Applicability.DISPLAY, _where_to_log(event.method.name.value), ())
     elif event.fault is StepFault.IDLE:
@@ -123,8 +124,10 @@ def _where_to_log(method: str) -> str:
     return f"log in {' or '.join(f'`on_{stage}_epoch_end`' for stage in stages)}"
 
 
-def _returning(event: LightningStepFound, part: str, usual: str) -> Iterator[Fix]:
-    """Return the assigned variable with a part in its name at the end of a method."""
+def _returning(
+    event: LightningStepFound, part: str, usual: str, other: cst.BaseExpression | None = None
+) -> Iterator[Fix]:
+    """Return the assigned variable with a part in its name at the end of a method, or another value."""
     method, module = event.method, event.place.module
     last_line = method.body.body[-1]
     names = [
@@ -137,6 +140,8 @@ def _returning(event: LightningStepFound, part: str, usual: str) -> Iterator[Fix
         if isinstance(target.target, cst.Name) and part in target.target.value.lower()
     ]
     name = usual if usual in names else names[-1] if names else ""
+    if not name and isinstance(other, (cst.Name, cst.Attribute, cst.Subscript)):
+        name = module.code(other)
     if name and isinstance(last_line, cst.SimpleStatementLine):
         span = module.span(last_line)
         end = rewrites.end_of_line(module.text.split("\n"), span)
