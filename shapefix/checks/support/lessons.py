@@ -66,7 +66,7 @@ def _announcing_row(place: Place) -> int:
 
 
 def _comment(line: str) -> str:
-    """The comment of a line without strings that have a `#`; that of a suppression is none."""
+    """Return the comment of a line; "" for a `#` in a string."""
     start = line.find("#")
     text = line[start + 1 :] if start >= 0 else ""
     is_in_text = line[:start].count('"') % 2 or line[:start].count("'") % 2
