@@ -168,7 +168,7 @@ FORWARD = frozenset({"forward", "training_step", "validation_step", "test_step",
 
 
 def method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
-    """The constructor or the computing method of a module that is running now."""
+    """The running constructor or computing method of a module."""
     for frame in reversed(ev.frames):
         function = frame.function
         if isinstance(function, cst.FunctionDef) and is_module(ev, frame.receiver):

@@ -136,7 +136,7 @@ class UnusedCode:
         return any(isinstance(node, ast.Call) and ast.dump(node.func) in called for node in ast.walk(forward))
 
     def is_demo(self, path: str, row: int) -> bool:
-        """Whether a row is in the `if __name__ == "__main__":` of a module that other files import.
+        """Whether a row is in the `if __name__ == "__main__":` of a module imported by other files.
 
         The module itself does not train; the runs of the others show what the module is used for.
         """
@@ -303,7 +303,7 @@ class UnusedCode:
 
 
 def _loaded_from_web(region: _Region) -> frozenset[str]:
-    """Names of a region that are no sign of a program: a library loads published weights."""
+    """Names of a region without meaning for programs: a library loads published weights."""
     return frozenset() if _FROM_THE_WEB.isdisjoint(region.names) else frozenset({"load_state_dict"})
 
 

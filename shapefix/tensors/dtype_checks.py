@@ -66,7 +66,7 @@ def equal(prediction: str | None, target: str | None, autocast: bool) -> None:
 
 
 def is_cast(dtype: str | None) -> bool:
-    """Check for a dtype that autocast converts."""
+    """Check for a dtype converted by autocast."""
     return dtype in _CAST
 
 

@@ -1,4 +1,4 @@
-"""Lessons and templates: errors that the text announces, and code that its reader has still to write."""
+"""Lessons and templates: announced errors, and code left to the reader."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _is_bare(event: Event) -> bool:
 
 
 def _holes(place: Place) -> Iterator[int]:
-    """Yield the rows above a place, in its function, with a part that is still to be filled in."""
+    """Yield the rows above a place, in its function, with a part to fill in."""
     function = enclosing_function(place)
     if function is None:
         return

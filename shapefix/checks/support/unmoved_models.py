@@ -1,4 +1,4 @@
-"""Models that a file creates, uses and never moves to a device."""
+"""Models created and used in a file, and never moved to a device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOVERS = frozenset({"Accelerator", "Trainer", "device_map", "set_default_device
 
 
 def unmoved_model(module: Module) -> str:
-    """Return the name of a model that the file creates, calls and never moves; "" without one.
+    """Return the name of a model created, called and never moved in the file; "" without one.
 
     Its parameters go to an optimizer, so that it is no loss without weights.
     """
