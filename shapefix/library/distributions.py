@@ -65,7 +65,7 @@ def _held(call: Call) -> tuple[TensorValue, ...]:
     return held if isinstance(held, tuple) else ()
 
 
-def _sizes(call: Call) -> Sequence[Size] | None:
+def _sizes(call: Call) -> tuple[Size, ...] | None:
     """Sizes of one sample; None for parameters that do not broadcast."""
     shapes = [tensor.layout.sizes for tensor in _held(call) if tensor.layout is not None]
     if call.receiver is not None and _is_categorical(call):

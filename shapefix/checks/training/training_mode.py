@@ -29,7 +29,6 @@ from shapefix.domains.training import Backward, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.values import LibraryObject
-from shapefix.library.optim.modes import is_mode_dependent
 
 
 @rule("SF804", on=(ForwardCalled, ModeSwitched))
@@ -300,9 +299,7 @@ def _trains(call: ForwardCalled, event: ModeSwitched, loop: Loop) -> bool:
 
 def _dependent(call: ForwardCalled) -> list[LibraryObject]:
     """Return the layers below a called module with a mode, in the order of the code."""
-    found = call.mode_dependent or [
-        each for each in call.modules if isinstance(each, LibraryObject) and is_mode_dependent(each)
-    ]
+    found = call.mode_dependent or call.with_mode
     return sorted(found, key=lambda each: (each.place is None, each.place.span.row if each.place else 0))
 
 
