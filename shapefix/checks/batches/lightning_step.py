@@ -96,13 +96,7 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     elif event.fault is StepFault.NOTHING:
         yield from _returning(event, "loss", "loss", next(logged_losses(method), None))
     elif event.fault is StepFault.LOGGED:
-        is_prediction = "predict" in event.method.name.value
-        advice = (
-            "return the value: `Trainer.predict` returns those of all batches"
-            if is_prediction
-            else "log in `on_train_epoch_end` or `on_validation_epoch_end`"
-        )
-        yield Fix(Applicability.DISPLAY, advice, ())
+        yield Fix(Applicability.DISPLAY, _where_to_log(event.method.name.value), ())
     elif event.fault is StepFault.IDLE:
         advice = "drop `self.automatic_optimization = False`, or call `manual_backward` and `step`"
         yield Fix(Applicability.DISPLAY, advice, ())
@@ -117,6 +111,16 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
         for call in islice(calls, 1):
             edit = rewrites.after_statement(Place(module, call), "self.automatic_optimization = False")
         yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
+
+
+def _where_to_log(method: str) -> str:
+    if "predict" in method:
+        return "return the value: `Trainer.predict` returns those of all batches"
+    stages = [stage for stage in ("train", "validation", "test") if stage in method] or [
+        "train",
+        "validation",
+    ]
+    return f"log in {' or '.join(f'`on_{stage}_epoch_end`' for stage in stages)}"
 
 
 def _returning(
