@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from shapefix.domains.lightning_steps import HOOKS, WITHOUT_LOG, LightningStepFound, StepFault
+from shapefix.domains.lightning_steps import HOOKS, WITHOUT_LOG, LightningStepFound, StepFault, logged_losses
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, lineage, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
