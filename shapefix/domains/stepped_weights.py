@@ -70,7 +70,7 @@ def note_stepped_weights(ev: Evaluator, backward: Backward) -> None:
 def _note_next_pass(
     ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]], again: Callable[[], None]
 ) -> None:
-    """Report a backward of each pass through weights that the pass before has stepped."""
+    """Report a backward of each pass through weights stepped by the pass before."""
     inside = [step for step, _ in ev.state[CertainSteps].steps if _is_in_each_pass(step, loop)]
     if ev.silenced or not inside:
         return

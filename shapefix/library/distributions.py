@@ -66,7 +66,7 @@ def _held(call: Call) -> tuple[TensorValue, ...]:
 
 
 def _sizes(call: Call) -> tuple[Size, ...] | None:
-    """Sizes of one sample; None for parameters that do not broadcast."""
+    """Sizes of one sample; None for parameters without common sizes."""
     shapes = [tensor.layout.sizes for tensor in _held(call) if tensor.layout is not None]
     if call.receiver is not None and _is_categorical(call):
         return shapes[0][:-1]
@@ -83,7 +83,7 @@ def _is_categorical(call: Call) -> bool:
 def _result(
     call: Call, sizes: Sequence[Size] | None, of: Sequence[TensorValue], *, is_id: bool = False
 ) -> Value:
-    """Tensor of these sizes, with the graph of the tensors that it is computed of."""
+    """Tensor of these sizes, with the graph of its sources."""
     if sizes is None:
         return Unknown()
     dtype = "int64" if is_id else _held(call)[0].dtype

@@ -142,7 +142,7 @@ def counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
 
 
 def _test_by_hand(step: OptimizerStepped, loop: Loop) -> cst.If | None:
-    """Return the `if` statement around a step, or the one that skips it, with a counter of the loop."""
+    """Return the `if` statement with a counter of the loop around a step, or before it to skip it."""
     if step.loops[-1].loop is not loop:
         return None
     around = enclosing(step.place.module, step.place.node)
@@ -165,7 +165,7 @@ def skips_pass(test: cst.If) -> bool:
 
 
 def _counts_up(test: cst.BaseExpression, loop: Loop) -> bool:
-    """Whether a condition compares a variable that the loop counts up, and sets back."""
+    """Whether a condition compares a variable counted up and set back by the loop."""
     if any(_is_remainder(node) for node in nodes(test)):
         return True
     inside = list(nodes(loop.node.body))

@@ -167,7 +167,7 @@ def _passes(loop: Loop) -> Size | None:
 
 
 def _setting_named_by(epochs: Loop, scheduler: LibraryObject) -> tuple[str, str] | None:
-    """Return the setting with the variable that is the number of passes, and the variable, of unknown value.
+    """Return the setting of unknown value stated by the variable with the number of passes, and the variable.
 
     The loop is `for epoch in range(epochs)`, or counts from 1.
     """

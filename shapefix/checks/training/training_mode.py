@@ -304,7 +304,7 @@ def _dependent(call: ForwardCalled) -> list[LibraryObject]:
 
 
 def _back_after(event: ModeSwitched, trained: ForwardCalled, code: str) -> Iterator[Fix]:
-    """Switch back after the statement in the loop that evaluates."""
+    """Switch back after the evaluating statement of the loop."""
     depth = len(trained.calls)
     place = event.calls[depth] if len(event.calls) > depth else event.place
     is_plain = code.rpartition(".")[0].replace(".", "").isidentifier()

@@ -359,7 +359,7 @@ def _cleared_too_often(event: GradientsZeroed, context: CheckContext, rule: Rule
 
 
 def _cleared_after(event: GradientsZeroed, step: OptimizerStepped) -> Iterator[Fix]:
-    """Clear the gradients after the step that uses them."""
+    """Clear the gradients after their use by a step."""
     removed, inserted = without_statement(event.place), after_statement(step.place, event.place.code)
     if removed is not None and inserted is not None and event.calls == step.calls:
         message = f"clear them after `{abbreviate(step.place.code)}` only"

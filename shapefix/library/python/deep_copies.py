@@ -26,7 +26,7 @@ _DEEPEST = 12
 
 
 class _Copier:
-    """One call of `deepcopy`: an object that occurs twice is copied once."""
+    """One call of `deepcopy`, with a single copy of each object."""
 
     def __init__(self) -> None:
         self._made: dict[int, Value] = {}
