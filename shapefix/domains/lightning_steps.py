@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 import libcst as cst
 
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import dotted_name, nodes
 from shapefix.interpreter.values import ClassValue
 
 HOOKS = {
@@ -60,3 +62,13 @@ class LightningStepFound(Event):
     fault: StepFault
     owner: ClassValue
     method: cst.FunctionDef
+
+
+def logged_losses(step: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+    """Yield the values logged under the name of a loss: `self.log("train/loss", outputs.loss)`."""
+    for node in nodes(step.body):
+        if isinstance(node, cst.Call) and dotted_name(node.func) == "self.log" and len(node.args) > 1:
+            name, value = node.args[0].value, node.args[1]
+            text = name.evaluated_value if isinstance(name, cst.SimpleString) else ""
+            if isinstance(text, str) and "loss" in text.lower() and value.keyword is None and not value.star:
+                yield value.value

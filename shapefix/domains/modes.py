@@ -35,7 +35,8 @@ class ForwardCalled(TrainingEvent):
     are all known modules below it, itself included; mode_dependent are those in training mode that compute
     something else in evaluation, with dropout or batch statistics. result is the result of the call. loaded
     is whether a part comes from `from_pretrained`, and is still in evaluation mode because of it. called are
-    the modules called during the call, this one included.
+    the modules called during the call, this one included. with_mode are those of mode_dependent in any
+    mode.
     """
 
     module: Value
@@ -46,6 +47,7 @@ class ForwardCalled(TrainingEvent):
     result: Value
     loaded: bool = False
     called: frozenset[Value] = frozenset()
+    with_mode: tuple[LibraryObject, ...] = ()
 
 
 @dataclass(eq=False, slots=True)

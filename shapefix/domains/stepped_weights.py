@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from shapefix.domains.registration import registered_in
 from shapefix.domains.reused_graphs import GraphReused, graph_of
 from shapefix.domains.saved_tensors import MadeAt, SavedTensors
 from shapefix.domains.training import Backward, OptimizerStepped, Owners, TrainingEvent
+from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
@@ -62,6 +64,30 @@ def note_stepped_weights(ev: Evaluator, backward: Backward) -> None:
             if made.step < moment and layer in changed and id(layer) in trained:
                 ev.emit(WeightsStepped(backward.place, backward.calls, made, step))
                 return
+
+
+@hooks.end_first_pass
+def _note_next_pass(
+    ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]], again: Callable[[], None]
+) -> None:
+    """Report a backward of each pass through weights stepped by the pass before."""
+    inside = [step for step, _ in ev.state[CertainSteps].steps if _is_in_each_pass(step, loop)]
+    if ev.silenced or not inside:
+        return
+    backwards = [each for each in ev.events if isinstance(each, Backward) and _is_in_each_pass(each, loop)]
+    for backward in backwards:
+        if not backward.keeps_graph or not isinstance(backward.loss, TensorValue):
+            continue
+        trained = {id(layer) for layer in _layers_of(backward)}
+        for layer, made in _saved_weights(ev, backward.loss):
+            step = next((each for each in inside if layer in _changed(each)), None)
+            if step is not None and made.step < start and id(layer) in trained:
+                ev.emit(WeightsStepped(backward.place, backward.calls, made, step))
+                return
+
+
+def _is_in_each_pass(event: TrainingEvent, loop: Loop) -> bool:
+    return bool(event.loops) and event.loops[-1].loop is loop and event.loops[-1].certain
 
 
 def _loops(event: TrainingEvent) -> tuple[Loop, ...]:

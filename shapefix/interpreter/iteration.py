@@ -6,7 +6,7 @@ import libcst as cst
 
 from shapefix.interpreter.any_items import any_of
 from shapefix.interpreter.calls import Arguments, Call, call_method
-from shapefix.interpreter.classes import member
+from shapefix.interpreter.classes import member, outside_bases
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
 from shapefix.interpreter.evaluator import Evaluator
@@ -77,6 +77,10 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
         if member(iterable.cls, "__getitem__") is not None:
             element = call_method(ev, iterable, "__getitem__", Arguments([Unknown("index")]), node)
             return ListValue(None, element)
+        for base in outside_bases(iterable.cls):
+            method = ev.library.method(base, "__iter__")
+            if method is not None:
+                return method(Call(ev, f"{base}.__iter__", ev.place(node), Arguments(), iterable))
     if isinstance(iterable, Text):
         return ListValue(None, TEXT)
     if isinstance(iterable, Constant) and isinstance(iterable.value, str):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from shapefix.domains.lightning_steps import HOOKS, WITHOUT_LOG, LightningStepFound, StepFault
+from shapefix.domains.lightning_steps import HOOKS, WITHOUT_LOG, LightningStepFound, StepFault, logged_losses
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, lineage, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
@@ -181,16 +181,6 @@ def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | Non
         if keys is not None and "loss" not in keys:
             return StepFault.KEYS, each
     return None
-
-
-def logged_losses(step: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
-    """Yield the values logged under the name of a loss: `self.log("train/loss", outputs.loss)`."""
-    for node in _own(step.body):
-        if isinstance(node, cst.Call) and dotted_name(node.func) == "self.log" and len(node.args) > 1:
-            name, value = node.args[0].value, node.args[1]
-            text = name.evaluated_value if isinstance(name, cst.SimpleString) else ""
-            if isinstance(text, str) and "loss" in text.lower() and value.keyword is None and not value.star:
-                yield value.value
 
 
 def _collecting(cls: ClassValue, step: cst.FunctionDef) -> Iterator[cst.Call]:

@@ -101,6 +101,12 @@ torch.where(torch.randint(0, 256, (500,)) > 3, 0, torch.randint(0, 4, (500,)))
 pd.DataFrame({"y": [1, 2, 30]})[pd.DataFrame({"y": [1, 2, 30]})["y"] < 5]["y"].values
 """.strip().splitlines()
 """Code without a known range, or with a smaller one than the numbers it starts from."""
+WRITTEN = """
+masks = np.zeros((4, 6, 6), dtype=np.uint8); masks[1, 2:4] = 7
+masks = np.zeros((4, 6, 6), dtype=np.uint8); masks[:, 1] = 7
+masks = np.zeros((4, 6, 6), dtype=np.uint8); masks[2][1:3] = 7
+""".strip().splitlines()
+"""Code that writes a larger number into zeros."""
 CHANGED = """
 labels = np.random.randint(0, 256, size=50); labels[labels > 3] = 0
 labels = np.random.randint(0, 256, size=50); labels.reshape(5, 10)[:] = 0
@@ -114,6 +120,26 @@ frame = pd.DataFrame({"y": [1, 2, 9]}); frame.iloc[2, 0] = 3; labels = frame["y"
 frame = pd.DataFrame({"y": [1, 2, 9]}); frame.replace(9, 3, inplace=True); labels = frame["y"].values
 """.strip().splitlines()
 """Code that writes other numbers before it reads them."""
+
+
+LOOPS = ("for part in masks:\n    part[1:3] = 7\n",)
+
+
+@pytest.mark.parametrize("writes", [*(line.partition("; ")[2] + "\n" for line in WRITTEN), *LOOPS])
+def test_written_numbers_are_known(writes: str, check: Check) -> None:
+    code = f"{HEAD}masks = np.zeros((4, 6, 6), dtype=np.uint8)\n{writes}"
+    held: dict[str, object] = {}
+    exec(code, held)
+    assert isinstance(held["masks"], np.ndarray)
+    assert held["masks"].max() == 7
+    for rows, is_outside in ((7, True), (8, False)):
+        looked_up = f"{code}nn.Embedding({rows}, 2)(torch.from_numpy(masks).long())\n"
+        assert bool(check(looked_up, {"SF505"})) is is_outside
+
+
+def test_a_write_of_one_branch_is_not_known(check: Check) -> None:
+    code = f"{HEAD}masks = np.zeros((4, 6), dtype=np.uint8)\nif input():\n    masks[1] = 7\n"
+    assert not check(f"{code}nn.Embedding(3, 2)(torch.from_numpy(masks).long())\n", {"SF505"})
 
 
 def _looked_up(made: str, rows: int) -> str:

@@ -70,6 +70,16 @@ IN_LOOPS = {
         "h = (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4))",
         "h = tuple(each.detach() for each in h)\nout, h = lstm(x[None], h)\nout.mean().backward()",
     ),
+    "a state that begins as None": ("h = None", "out, h = gru(x[None], h)\nout.mean().backward()"),
+    "a detached state that begins as None": (
+        "h = None",
+        "out, h = gru(x[None], h)\nout.mean().backward()\nh = h.detach()",
+    ),
+    "a state detached if there is one": (
+        "h = None",
+        "if h is not None:\n    h = h.detach()\nout, h = gru(x[None], h)\nout.mean().backward()",
+    ),
+    "a tuple that begins as None": ("h = None", "out, h = lstm(x[None], h)\n(out - y).mean().backward()"),
     "a state of a GRU": ("h = torch.zeros(1, 2, 4)", "out, h = gru(x[None], h)\nout.mean().backward()"),
     "a state without gradients": (
         "h = torch.zeros(2, 4)",
@@ -163,3 +173,31 @@ def test_the_fix_for_two_optimizers_leaves_both_trained(order: tuple[str, str], 
     assert raises(code, ERROR)
     (found,) = check(code, {"SF903"})
     assert not raises(apply(code, found.fixes)[0], ERROR)
+
+
+STEPPED = "has been modified by an inplace operation"
+KEPT = "out.sum().backward(retain_graph=True)"
+BETWEEN = {
+    "a kept graph": f"out = head(net(x))\n{KEPT}\nopt.step()\nout.mean().backward()",
+    "a step at the end": f"out = head(net(x))\n{KEPT}\nout.mean().backward()\nopt.step()",
+    "a second forward": f"out = head(net(x))\n{KEPT}\nopt.step()\nhead(net(x)).mean().backward()",
+    "each pass": f"for _ in range(3):\n    {KEPT}\n    opt.step()",
+    "each pass of others": f"for _ in range(3):\n    {KEPT}\n    other.step()",
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_a_step_before_another_backward_of_a_kept_graph(name: str, check: Check) -> None:
+    made = "opt = torch.optim.SGD(head.parameters(), lr=0.1)\nother = torch.optim.SGD(frozen.parameters())\n"
+    before = "out = head(net(data))\n" if "pass" in name else "x = data\n"
+    code = f"{SETUP}{made}{before}{BETWEEN[name]}\n"
+    assert [d.code for d in check(code, {"SF901", "SF903"})] == ["SF901"] * raises(code, STEPPED), code
+
+
+def test_a_state_that_begins_as_none_is_detached_after_its_backward(check: Check) -> None:
+    body = "out, h = gru(x[None], h)\nout.mean().backward()\nprint(h.shape)"
+    code = f"{SETUP}h = None\n{LOOPS[0]}{indented(body)}"
+    ((fix,),) = [finding.fixes for finding in check(code, {"SF903"})]
+    repaired = apply(code, [fix])[0]
+    assert "h = h.detach()" in repaired
+    assert not raises(repaired, ERROR)

@@ -12,9 +12,8 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.syntax import attributes_of_super
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, ExpectedError, Fix
-from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
+from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault, logged_losses
 from shapefix.interpreter.modules import Place, nodes
-from shapefix.library.lightning_steps import logged_losses
 
 _SEVERAL = "Training with multiple optimizers is only supported with manual optimization"
 

@@ -74,7 +74,7 @@ def batch_as_time(event: OperationCalled, context: CheckContext, rule: Rule) -> 
 
 
 def _collated(tensor: TensorValue) -> LayoutStep | None:
-    """Return the step with samples in dimension 0 that are still there: a collation, or a convolution."""
+    """Return the collation or convolution with its samples still in dimension 0 of a tensor."""
     layout, step = tensor.layout, tensor.origin
     if layout is None or layout.rank != 3:
         return None

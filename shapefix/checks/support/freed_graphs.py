@@ -25,7 +25,7 @@ _FARTHEST = 8
 
 def detached_state(event: GraphReused) -> Fix | None:
     """Return the fix to detach a state before the next pass uses it."""
-    first = use_of_state(event)
+    first: cst.CSTNode | None = use_of_state(event)
     if first is not None and event.is_unset:
         first = _after_backward(event)
     if first is None:

@@ -58,7 +58,10 @@ def is_in_each_pass(event: TrainingEvent, loop: Loop) -> bool:
 
 
 def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[OptimizerStepped, cst.If] | None:
-    """Return the step under `if (i + 1) % n == 0` in a loop with gradients cleared in each pass."""
+    """Return the step under `if (i + 1) % n == 0` in a loop with gradients cleared in each pass.
+
+    The condition may also count by hand, or skip the step: `if count < n: continue`.
+    """
     if not event.loops:
         return None
     loop = event.loops[-1].loop
@@ -72,7 +75,7 @@ def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[Optimize
         or steps[0].optimizer is not event.owner
     ):
         return None
-    tests = [counting_test(each, loop) for each in steps]
+    tests = [counting_test(each, loop) or _test_by_hand(each, loop) for each in steps]
     around = enclosing(event.place.module, event.place.node)
     first = tests[0]
     if first is None or any(each is not first for each in tests) or first in around:
@@ -136,6 +139,44 @@ def counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
         return None
     is_in_body = found[0].body in around
     return found[0] if is_in_body and found[0].orelse is None else None
+
+
+def _test_by_hand(step: OptimizerStepped, loop: Loop) -> cst.If | None:
+    """Return the `if` statement with a counter of the loop around a step, or before it to skip it."""
+    if step.loops[-1].loop is not loop:
+        return None
+    around = enclosing(step.place.module, step.place.node)
+    before: list[cst.If] = []
+    for statement in loop.node.body.body:
+        if statement in around:
+            found = [statement] if isinstance(statement, cst.If) else before
+            is_plain = len(found) == 1 and found[0].orelse is None
+            return found[0] if is_plain and _counts_up(found[0].test, loop) else None
+        if isinstance(statement, cst.If) and skips_pass(statement):
+            before.append(statement)
+    return None
+
+
+def skips_pass(test: cst.If) -> bool:
+    """Whether a condition does nothing but to go on with the next pass of a loop."""
+    last = test.body.body[-1] if isinstance(test.body, cst.IndentedBlock) else test.body
+    parts = last.body if isinstance(last, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) else ()
+    return any(isinstance(part, cst.Continue) for part in parts)
+
+
+def _counts_up(test: cst.BaseExpression, loop: Loop) -> bool:
+    """Whether a condition compares a variable counted up and set back by the loop."""
+    if any(_is_remainder(node) for node in nodes(test)):
+        return True
+    inside = list(nodes(loop.node.body))
+    added = {dotted_name(n.target) for n in inside if isinstance(n, cst.AugAssign) and _is_one(n.value)}
+    reset = {dotted_name(n.target) for n in inside if isinstance(n, cst.AssignTarget)}
+    counters = (added & reset) - {""}
+    return any(dotted_name(node) in counters for node in nodes(test))
+
+
+def _is_one(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Integer) and value.value == "1"
 
 
 def _is_remainder(node: cst.CSTNode) -> TypeGuard[cst.BinaryOperation]:

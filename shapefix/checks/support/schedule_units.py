@@ -8,15 +8,17 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import goes_over_data, within
 from shapefix.checks.support.lost_steps import is_in_each_pass
 from shapefix.checks.support.rewrites import end_of_line
-from shapefix.checks.support.syntax import enclosing, enclosing_line, holds
+from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line, holds
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
 from shapefix.domains.training import Backward, OptimizerStepped, SchedulerStepped
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
+from shapefix.interpreter.modules import Place, dotted_name, nodes
+from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_size
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.options import by_default
 from shapefix.tensors.polynomials import ONE, Size
@@ -25,6 +27,8 @@ from shapefix.tensors.symbols import BatchCount
 _TORCH = "torch.optim.lr_scheduler."
 _LASTS = ("T_max", "total_steps", "num_training_steps")
 """Settings with the number of steps of a whole schedule."""
+_POSITIONS = {"T_max": 1, "total_steps": 2, "num_training_steps": 2}
+"""Their positions in the call that creates the scheduler."""
 _NOTHING = 1e-6
 """Share of a learning rate without any effect."""
 _LONGEST = 1000
@@ -52,9 +56,15 @@ def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | Non
         return None
     epochs, batches = loops[-2], loops[-1]
     count = _passes(epochs)
-    if count is None or not _trains(batches, event, context) or goes_over_data(epochs):
+    if not _trains(batches, event, context) or goes_over_data(epochs):
         return None
     if not is_in_each_pass(event, batches):
+        return None
+    named = _setting_named_by(epochs, event.scheduler)
+    if named is not None and (_passes(batches) or Size.of(2)).value != 1:
+        setting, name = named
+        return WrongUnit(setting, Size.symbol(name), epochs, batches)
+    if count is None:
         return None
     # A loop over one batch is one over epochs.
     if (_passes(batches) or Size.of(2)).value == 1 or at_least(count, 2) is False:
@@ -154,6 +164,41 @@ def _passes(loop: Loop) -> Size | None:
     if known is not None:
         return Size.of(len(known))
     return items.length if isinstance(items, ListValue) else None
+
+
+def _setting_named_by(epochs: Loop, scheduler: LibraryObject) -> tuple[str, str] | None:
+    """Return the setting of unknown value stated by the variable with the number of passes, and the variable.
+
+    The loop is `for epoch in range(epochs)`, or counts from 1.
+    """
+    loop, place = epochs.node, scheduler.place
+    call = loop.iter if isinstance(loop, cst.For) else None
+    if not isinstance(call, cst.Call) or dotted_name(call.func) not in ("range", "trange") or place is None:
+        return None
+    stop = call.args[0].value if len(call.args) == 1 else call.args[1].value if len(call.args) == 2 else None
+    if isinstance(stop, cst.BinaryOperation) and isinstance(stop.operator, cst.Add) and len(call.args) == 2:
+        is_from_one = all(
+            isinstance(each, cst.Integer) and each.value == "1" for each in (call.args[0].value, stop.right)
+        )
+        stop = stop.left if is_from_one else None
+    name = dotted_name(stop) if isinstance(stop, (cst.Name, cst.Attribute)) else ""
+    function = enclosing_function(place)
+    there = Place(place.module, loop)
+    if not name or not holds(place.module.tree, loop) or enclosing_function(there) is not function:
+        return None
+    targets = [
+        each.target
+        for each in nodes(function or place.module.tree)
+        if isinstance(each, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
+    ]
+    if sum(name == dotted_name(target) for target in targets) > 1 or not isinstance(place.node, cst.Call):
+        return None
+    for setting, position in _POSITIONS.items():
+        given = rewrites.argument(place.node, position, setting)
+        is_unknown = isinstance(scheduler.arguments.get(setting), Unknown)
+        if is_unknown and given is not None and dotted_name(given.value) == name:
+            return setting, name
+    return None
 
 
 def moved_out(event: SchedulerStepped, found: WrongUnit) -> Iterator[Fix]:

@@ -33,6 +33,7 @@ KEPT = frozenset(
         Op.UNSQUEEZE,
         Op.SLICE,
         Op.SELECT,
+        Op.INDEX,
         Op.NARROW,
         Op.CLONE,
         Op.CONTIGUOUS,

@@ -29,7 +29,6 @@ from shapefix.domains.training import Backward, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.values import LibraryObject
-from shapefix.library.optim.modes import is_mode_dependent
 
 
 @rule("SF804", on=(ForwardCalled, ModeSwitched))
@@ -300,14 +299,12 @@ def _trains(call: ForwardCalled, event: ModeSwitched, loop: Loop) -> bool:
 
 def _dependent(call: ForwardCalled) -> list[LibraryObject]:
     """Return the layers below a called module with a mode, in the order of the code."""
-    found = call.mode_dependent or [
-        each for each in call.modules if isinstance(each, LibraryObject) and is_mode_dependent(each)
-    ]
+    found = call.mode_dependent or call.with_mode
     return sorted(found, key=lambda each: (each.place is None, each.place.span.row if each.place else 0))
 
 
 def _back_after(event: ModeSwitched, trained: ForwardCalled, code: str) -> Iterator[Fix]:
-    """Switch back after the statement in the loop that evaluates."""
+    """Switch back after the evaluating statement of the loop."""
     depth = len(trained.calls)
     place = event.calls[depth] if len(event.calls) > depth else event.place
     is_plain = code.rpartition(".")[0].replace(".", "").isidentifier()

@@ -26,11 +26,17 @@ from shapefix.checks.support.lost_steps import (
     counting_test,
     first_step_after,
     seldom_step,
+    skips_pass,
     step_before_clipping,
     summed_window,
     unreachable_backward,
 )
-from shapefix.checks.support.rewrites import after_statement, before_statement, unsafe_or_advice
+from shapefix.checks.support.rewrites import (
+    after_statement,
+    before_statement,
+    unsafe_or_advice,
+    without_statement,
+)
 from shapefix.checks.support.schedule_units import (
     WrongUnit,
     in_batches,
@@ -346,15 +352,25 @@ def _cleared_too_often(event: GradientsZeroed, context: CheckContext, rule: Rule
     step, test = found
     cleared, stepping = abbreviate(event.place.code), abbreviate(step.place.code)
     condition = abbreviate(step.place.module.code(test.test))
+    when = "is skipped if" if skips_pass(test) else "runs only if"
     yield rule.diagnostic(
         event.place.span,
-        f"`{cleared}` clears the gradients in each pass, but `{stepping}` runs only if `{condition}`",
+        f"`{cleared}` clears the gradients in each pass, but `{stepping}` {when} `{condition}`",
         evidence=[
             *call_trace(event),
             Evidence(event.place.span, "the gradients of all earlier passes are lost here"),
             Evidence(step.place.span, "steps with the gradients of a single pass"),
         ],
+        fixes=_cleared_after(event, step),
     )
+
+
+def _cleared_after(event: GradientsZeroed, step: OptimizerStepped) -> Iterator[Fix]:
+    """Clear the gradients after their use by a step."""
+    removed, inserted = without_statement(event.place), after_statement(step.place, event.place.code)
+    if removed is not None and inserted is not None and event.calls == step.calls:
+        message = f"clear them after `{abbreviate(step.place.code)}` only"
+        yield Fix(Applicability.UNSAFE, message, (removed, inserted))
 
 
 def _never_stepped(event: GradientsZeroed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:

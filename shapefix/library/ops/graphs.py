@@ -159,7 +159,8 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
     tensors, others = _operands(call, last)
     results = [part for part in results if not any(part is tensor for tensor in tensors)]
     is_cut = last in _CUT or (last in _LEGACY and isinstance(call.value(0), ListValue))
-    known = False if is_cut else _carried(call, tensors, others, trained)
+    stays = all(part.dtype is not None and can_require_grad(part.dtype) for part in results)
+    known = False if is_cut else _carried(call, tensors, others, trained, stays)
     for part in results:
         _note(call.ev, part, known, () if is_cut else tensors)
         if requires_grad(part) is False:
@@ -213,9 +214,14 @@ def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: Sequenc
         part.sources = tuple(tensors)
 
 
-def _carried(call: Call, tensors: list[TensorValue], others: bool, trained: bool | None) -> bool | None:
-    """Check whether a result carries a graph while torch records gradients."""
-    if _may_convert(call):
+def _carried(
+    call: Call, tensors: list[TensorValue], others: bool, trained: bool | None, stays: bool
+) -> bool | None:
+    """Check whether a result carries a graph while torch records gradients.
+
+    stays is whether the dtype of the result is one with gradients.
+    """
+    if not stays and _may_convert(call):
         return None
     known = [trained, *map(requires_grad, tensors)]
     if True in known:

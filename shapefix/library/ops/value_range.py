@@ -106,7 +106,7 @@ def _range_of(number: Size) -> ValueRange:
 
 
 def _bounds(listed: ListedNumber | DrawnNumber | RangeItem) -> tuple[int, int] | None:
-    """Smallest and largest number that a symbol may have; None if they are not known."""
+    """Smallest and largest number of a symbol; None if they are not known."""
     if isinstance(listed, ListedNumber):
         return listed.smallest, listed.largest
     if isinstance(listed, DrawnNumber):

@@ -124,18 +124,26 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
     below = frozenset(
         each for each in modules_in(module) if isinstance(each, InstanceValue) or derives(each.kind, MODULE)
     )
-    mode_dependent = tuple(
-        each
-        for each in below
-        if isinstance(each, LibraryObject) and is_mode_dependent(each) and mode_of(ev, each)
-    )
+    with_mode = tuple(each for each in below if isinstance(each, LibraryObject) and is_mode_dependent(each))
+    mode_dependent = tuple(each for each in with_mode if mode_of(ev, each))
     recording = ev.state[Gradients].recording is not False
     mode = mode_of(ev, module)
     as_loaded = (each for each in below if each not in ev.state[ModuleModes].switched_to)
     loaded = any(isinstance(each, LibraryObject) and Checkpoint in each.facts for each in as_loaded)
     called = frozenset(ev.state[ModuleModes].called)
     ev.emit(
-        ForwardCalled(*where(call), module, mode, recording, below, mode_dependent, result, loaded, called)
+        ForwardCalled(
+            *where(call),
+            module,
+            mode,
+            recording,
+            below,
+            mode_dependent,
+            result,
+            loaded,
+            called,
+            with_mode,
+        )
     )
 
 

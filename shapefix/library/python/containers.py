@@ -296,25 +296,3 @@ def duplicate(call: Call) -> Value:
         copy.kind = value.kind
         return copy
     return value if isinstance(value, (Constant, Integer, TupleValue, Text)) else Unknown()
-
-
-@function("copy.deepcopy")
-def deep_copy(call: Call) -> Value:
-    """Copy without shared contents."""
-    return _deeply_copied(arguments_under(call, "copy.deepcopy").value("x"), 0)
-
-
-def _deeply_copied(value: Value, depth: int) -> Value:
-    if depth > 8:
-        return Unknown()
-    if isinstance(value, ListValue):
-        contents = value.contents
-        items = contents.items and tuple(_deeply_copied(item, depth + 1) for item in contents.items)
-        element = contents.element and _deeply_copied(contents.element, depth + 1)
-        return ListValue(items, element, contents.length, contents.axes)
-    if isinstance(value, DictValue):
-        fields = {key: _deeply_copied(item, depth + 1) for key, item in value.fields.items()}
-        return DictValue(fields, value.closed, value.kind, value.absent, value.written)
-    if isinstance(value, TupleValue):
-        return TupleValue(tuple(_deeply_copied(item, depth + 1) for item in value.items), value.names)
-    return value if isinstance(value, (Constant, Integer, Text)) else Unknown()
