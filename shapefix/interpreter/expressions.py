@@ -36,8 +36,8 @@ from shapefix.interpreter.narrowing import narrow
 from shapefix.interpreter.option_flags import (
     OptionFlag,
     OptionTest,
-    OptionText,
     by_default,
+    is_of_option,
     muted_unless_default,
     note_lost_choice,
 )
@@ -274,7 +274,7 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
             if known is None:
                 note_compared(ev, node, left, right)
     if known is None:
-        return OptionTest() if isinstance(left, OptionText) else Unknown()
+        return OptionTest() if is_of_option(left) else Unknown()
     return TRUE if known else FALSE
 
 

@@ -16,10 +16,12 @@ from shapefix.interpreter.values import (
     Constant,
     FunctionValue,
     InstanceValue,
+    Integer,
     LibraryObject,
     Unknown,
     Value,
 )
+from shapefix.tensors.options import options_in
 
 
 class OptionFlag(Unknown):
@@ -56,7 +58,7 @@ class OptionText(Unknown):
 
 
 class OptionTest(Unknown):
-    """Comparison of a text option: `args.model == "LSTM"`."""
+    """Comparison of an option: `args.model == "LSTM"`, `args.classes > 1`."""
 
     __slots__ = ()
 
@@ -66,6 +68,11 @@ class OptionLosses:
     """Whether an option of the command line decides about an object that is unknown afterwards."""
 
     found: bool = False
+
+
+def is_of_option(value: Value) -> bool:
+    """Check for a text option, or a number that depends on an option."""
+    return isinstance(value, OptionText) or (isinstance(value, Integer) and bool(options_in(value.size)))
 
 
 def is_option(value: Value) -> bool:

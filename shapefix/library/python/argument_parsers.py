@@ -178,7 +178,7 @@ def _parsed(call: Call) -> Value:
         elif chosen:
             # The code states the arguments: without any, all options have their defaults.
             value = Unknown(name) if words else _default(value)
-        elif call.ev.takes_defaults and not isinstance(value, Integer):
+        elif call.ev.takes_defaults:
             value = _default(value)
         fields[name] = value
     return LibraryObject(NAMESPACE, {}, call.place, fields)
@@ -244,7 +244,7 @@ def _object(call: Call, cls: Value, by_option: bool) -> Value:
         if field.given:
             default = Unknown() if field.default is None else resolved(call.ev, field.default)
             value = option(field.name, default, f"--{field.name}", call.place)
-            if by_option and call.ev.takes_defaults and not isinstance(value, Integer):
+            if by_option and call.ev.takes_defaults:
                 value = _default(value)
             if by_option or isinstance(value, OptionFlag):
                 chosen[field.name] = value
