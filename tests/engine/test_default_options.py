@@ -84,3 +84,79 @@ def test_a_model_in_data_parallel_on_some_machines_stays_known(tmp_path: Path) -
     )
     assert len(conditions(use, tmp_path)) == 1
     assert not conditions(use.replace("5, 6", "5, 8"), tmp_path)
+
+
+def test_the_square_of_an_option_is_a_size(tmp_path: Path) -> None:
+    options = "parser.add_argument('--size', type=int, default=32)\nargs = parser.parse_args()\n"
+    use = "nn.Linear(LAST * (args.size // 16) ** 2, 2)(torch.zeros(5, 8 * (args.size // 16) ** 2))\n"
+    assert len(conditions(HEAD + options + use.replace("LAST", "4"), tmp_path)) == 1
+    assert not conditions(HEAD + options + use.replace("LAST", "8"), tmp_path)
+
+
+DATASETS = """
+import torch
+
+
+class Numbers(torch.utils.data.Dataset):
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return torch.zeros(6)
+
+
+class Few(Numbers):
+    def __init__(self):
+        super().__init__(3)
+
+
+try:
+    data = Few()
+except RuntimeError:
+    data = Numbers(9)
+for batch in torch.utils.data.DataLoader(data, batch_size=2):
+    torch.nn.Linear(LAST, 2)(batch)
+"""
+
+
+def test_a_dataset_or_one_of_a_derived_class_has_the_samples_of_both(tmp_path: Path) -> None:
+    assert len(conditions(DATASETS.replace("LAST", "8"), tmp_path)) == 1
+    assert not conditions(DATASETS.replace("LAST", "6"), tmp_path)
+
+
+TYPES = """
+import torch
+
+cuda = torch.cuda.is_available()
+Float = torch.cuda.FloatTensor if cuda else torch.FloatTensor
+Long = torch.cuda.LongTensor if cuda else torch.LongTensor
+ids = torch.zeros(4, dtype=torch.int32).type(KIND)
+torch.nn.Embedding(3, 2, device="cuda" if cuda else "cpu")(ids)
+"""
+
+
+@pytest.mark.parametrize(("kind", "raises"), [("Float", True), ("Long", False)])
+def test_a_tensor_type_of_either_device_has_its_dtype(kind: str, raises: bool, tmp_path: Path) -> None:
+    text = TYPES.replace("KIND", kind)
+    (tmp_path / "train.py").write_text(text)
+    found = check(tmp_path, select=["SF512"], isolated=True, use_cache=False)
+    if raises:
+        with pytest.raises(RuntimeError, match="indices"):
+            exec(compile(text, "train.py", "exec"), {})
+    else:
+        exec(compile(text, "train.py", "exec"), {})
+    assert len(found) == raises
+
+
+def test_training_arguments_of_a_command_line_or_a_file_stay_known(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys\nfrom transformers import HfArgumentParser, TrainingArguments\n\n"
+        "parser = HfArgumentParser(TrainingArguments)\n"
+        "if sys.argv[1].endswith('.json'):\n    (args,) = parser.parse_json_file(sys.argv[1])\n"
+        "else:\n    (args,) = parser.parse_args_into_dataclasses()\nreveal(args)\n"
+    )
+    (answer,) = check(tmp_path, isolated=True, use_cache=False).answers
+    assert answer.message == "TrainingArguments"

@@ -59,7 +59,8 @@ RIGHT = {
         "tail = nn.Linear(9, 2)\nother.prepare(heads)\ntail(torch.relu(heads(torch.zeros(4, 8))))\n"
     ),
     "a branch on the device of a tensor": (
-        "def score(x):\n    if x.is_cuda:\n        return 0\n    return heads(x)\n\n\nscore(torch.zeros(4, 6))\n"
+        "def score(x):\n    if x.is_cuda:\n        return 0\n    return heads(x)\n\n\n"
+        "score(torch.zeros(4, 6))\n"
     ),
     "a call": "def score(x):\n    return heads(x)\n\n\nscore(torch.zeros(4, 6))\n",
     "a tensor in unknown code": "x = torch.zeros(4, 6)\nother.show(x)\ntorch.mm(x, x)\n",

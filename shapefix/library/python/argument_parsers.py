@@ -248,5 +248,6 @@ def _object(call: Call, cls: Value, by_option: bool) -> Value:
                 value = _default(value)
             if by_option or isinstance(value, OptionFlag):
                 chosen[field.name] = value
-    is_open = fields is None or not by_option
+    # A class of a library has defaults, too.
+    is_open = not by_option or (fields is None and not call.ev.takes_defaults)
     return call_value(call.ev, cls, Arguments([], chosen, open=is_open), call.place.node)
