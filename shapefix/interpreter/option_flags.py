@@ -65,13 +65,13 @@ class OptionTest(Unknown):
 
 @dataclass(eq=False, slots=True)
 class OptionLosses:
-    """Whether an option of the command line decides about an object that is unknown afterwards."""
+    """Whether a test of an option lost an object: the value after both branches is unknown."""
 
     found: bool = False
 
 
 def is_of_option(value: Value) -> bool:
-    """Check for a text option, or a number that depends on an option."""
+    """Check for a text option, or a number computed from an option."""
     return isinstance(value, OptionText) or (isinstance(value, Integer) and bool(options_in(value.size)))
 
 
