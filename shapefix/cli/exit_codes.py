@@ -21,10 +21,15 @@ def exit_code(found: bool, failed: bool, exit_zero: bool = False) -> int:
 
 
 def code_of(run: ProbeRun, found: ProbeFindings) -> int:
-    """Return the exit code of a probe run. A crash before any model is a failure, not a finding."""
-    from shapefix.runtime.findings.collect import CRASH
+    """Return the exit code of a probe run.
 
-    if found.diagnostics and (run.reached or any(each.code != CRASH for each in found.diagnostics)):
+    A crash before any model is a failure, not a finding; so is what the machine lacks.
+    """
+    from shapefix.runtime.findings.collect import CRASH
+    from shapefix.runtime.findings.environment import ENVIRONMENT
+
+    own = [each for each in found.diagnostics if each.code != ENVIRONMENT]
+    if own and (run.reached or any(each.code != CRASH for each in own)):
         return FOUND
     if found.diagnostics:
         return FAILED

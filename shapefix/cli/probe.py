@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from shapefix.cli.probe_options import (
@@ -22,6 +23,7 @@ def probe(options: ProbeOptions) -> int:
     from shapefix.runtime.confirmation.static_verdicts import with_verdicts
     from shapefix.runtime.findings import nan_blame
     from shapefix.runtime.findings.collect import collect_findings
+    from shapefix.runtime.findings.environment import CPU_FOR_GPU, FAKE, missing_gpu, simulation_note
     from shapefix.runtime.findings.nan_blame import with_nan_origins
     from shapefix.runtime.findings.write_blame import OPTION, with_writes
     from shapefix.runtime.protocol import SourceLine
@@ -65,7 +67,7 @@ def probe(options: ProbeOptions) -> int:
             return probe_repair.repair(executable, options)
         if options.vram is not None:
             return probe_forecast.report(executable, options, options.vram)
-        device = () if options.device == "auto" else ("--device", options.device)
+        device: tuple[str, ...] = () if options.device == "auto" else ("--device", options.device)
 
         def run_script(*more: str) -> ProbeRun:
             return probe_script(
@@ -79,6 +81,14 @@ def probe(options: ProbeOptions) -> int:
             )
 
         run = run_script()
+        missing = missing_gpu(run.observed) if options.may_simulate else None
+        replacement: str | None = None
+        if missing is not None:
+            for name in (CPU_FOR_GPU, FAKE):
+                another = run_script("--device", name)
+                if another.has_device and missing_gpu(another.observed) is None:
+                    run, device, replacement = another, ("--device", name), name
+                    break
     except OSError as error:
         echo_err(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
         return FAILED
@@ -93,6 +103,8 @@ def probe(options: ProbeOptions) -> int:
             lambda: run_script(nan_blame.OPTION).observed,
         )
     )
+    if missing is not None and replacement is not None:
+        found = replace(found, notes=(simulation_note(missing, replacement), *found.notes))
     # The exit code is about the run; what `check` knows is added afterwards.
     code = code_of(run, found)
     executed = dict.fromkeys(line["file"] for line in run.observed.of(SourceLine))

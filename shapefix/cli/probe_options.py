@@ -44,6 +44,11 @@ class ProbeOptions:
         return (*module, *overfit, *(evaluation if self.no_eval or self.full_eval else ()))
 
     @property
+    def may_simulate(self) -> bool:
+        """Whether a script that needs a GPU may get a simulated one instead."""
+        return self.device == "auto" and self.processes == 1 and self.overfit is None and not self.full_eval
+
+    @property
     def wanted_steps(self) -> int:
         """The number of training steps."""
         return self.steps if self.overfit is None else self.overfit

@@ -54,7 +54,7 @@ def view_of(options: ProbeOptions, masker: Masker | None = None) -> View:
         text = _source(path)
         return text if text is None or masker is None else masker.mask_source(text)
 
-    return View(os.getcwd(), width(sys.stdout), color, False, cache(source), proves=True)  # noqa: PTH109
+    return View(os.getcwd(), width(sys.stdout), color, False, cache(source), proves=True, climbs=True)  # noqa: PTH109
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:

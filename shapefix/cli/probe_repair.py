@@ -12,6 +12,7 @@ from shapefix.cli.probe_options import ProbeOptions
 from shapefix.cli.terminal import echo_err
 from shapefix.diagnostics import Diagnostic
 from shapefix.report.view import one_line
+from shapefix.runtime.findings.environment import CPU_FOR_GPU, FAKE, missing_gpu
 from shapefix.runtime.repair.search import SearchResult, search
 from shapefix.runtime.repair.static_findings import StaticFindings
 from shapefix.runtime.repair.text_report import by_hand, repair_lines
@@ -35,16 +36,14 @@ def repair(python: str, options: ProbeOptions) -> int:
         if sys.stderr.isatty() and not options.quiet:
             echo_err(f"running {options.script}: {what}")
 
-    device = () if options.device == "auto" else ("--device", options.device)
-    agent_options = (*device, *options.agent_options)
-    command = ProbeCommand(
-        python, options.script, options.arguments, options.steps, options.timeout, agent_options
-    )
     reader = StaticFindings("." if options.module else options.script)
-    runner = TrialRunner(command, MOST_RUNS, progress)
     try:
         with sigterm_as_interrupt():
-            result = search(runner, reader)
+            for device in (options.device, CPU_FOR_GPU, FAKE):
+                runner = TrialRunner(_command(python, options, device), MOST_RUNS, progress)
+                result = search(runner, reader)
+                if not options.may_simulate or missing_gpu(result.first.run.observed) is None:
+                    break
     except Unreadable as error:
         echo_err(f"error: {one_line(options.script)}: {one_line(error.message)}")
         return FAILED
@@ -81,6 +80,12 @@ def repair(python: str, options: ProbeOptions) -> int:
     if not result.trains:
         return code_of(best.run, best.found)
     return FOUND if left else CLEAN
+
+
+def _command(python: str, options: ProbeOptions, device: str) -> ProbeCommand:
+    """The command line for the runs on a device."""
+    more = (*(() if device == "auto" else ("--device", device)), *options.agent_options)
+    return ProbeCommand(python, options.script, options.arguments, options.steps, options.timeout, more)
 
 
 def _left(result: SearchResult, reader: StaticFindings) -> tuple[Diagnostic, ...]:

@@ -60,11 +60,21 @@ class View:
     coverage: Coverage | None = None
     offers: Callable[[Diagnostic], FixOffer] | None = None
     unchecked: tuple[Unchecked, ...] = ()
+    climbs: bool = False
 
     def relative(self, path: str) -> str:
-        """Return the path for display: relative inside the folder, absolute outside of it."""
-        full = self.absolute(path)
-        return full.removeprefix(os.path.normpath(Path(self.folder).absolute()) + os.sep)
+        """Return the path for display: relative inside the folder, absolute outside of it.
+
+        With climbs, a path outside is relative if that is shorter.
+        """
+        full, folder = self.absolute(path), os.path.normpath(Path(self.folder).absolute())
+        inside = full.removeprefix(folder + os.sep)
+        if inside != full or not self.climbs or not os.path.isabs(full):  # noqa: PTH117
+            return inside
+        try:
+            return min(full, os.path.relpath(full, folder), key=len)
+        except ValueError:  # another drive
+            return full
 
     def absolute(self, path: str) -> str:
         """Return the absolute path; `-` and `<stdin>` stay unchanged."""

@@ -19,6 +19,7 @@ _TOKEN = "SHAPEFIX_PROBE"
 _TAIL = 64 * 1024
 _GRACE = 5.0
 _PATIENCE = 2.0
+_ENDS = 1000  # reads of a terminal that find the end of the input
 _AGENT = Path(__file__).parent / "agent" / "__main__.py"
 _ISOLATION = _AGENT.with_name("isolation.py")
 
@@ -100,26 +101,54 @@ def run_agent(
         *("--steps", str(steps), "--timeout", str(timeout), *options, script, *arguments),
     ]
     start = time.monotonic()
-    child = subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    tail = _Tail(child.stdout)
-    killed = False
-    try:
+    with _standard_input() as stdin:
+        child = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        assert child.stdout is not None
+        tail = _Tail(child.stdout)
+        killed = False
         try:
-            child.wait(timeout + _GRACE * processes)
-        except subprocess.TimeoutExpired:
-            killed = True
-    finally:
-        _end(child, token)
+            try:
+                child.wait(timeout + _GRACE * processes)
+            except subprocess.TimeoutExpired:
+                killed = True
+        finally:
+            _end(child, token)
     tail.join()
     return ProcessResult(child.returncode, killed, time.monotonic() - start, tail.text())
+
+
+@contextlib.contextmanager
+def _standard_input() -> Iterator[int]:
+    """The standard input of a script: a terminal if ours is one, but at its end in any case.
+
+    Scripts ask the terminal for its size; a read from it must not wait.
+    """
+    try:
+        import pty
+        import termios
+
+        if not os.isatty(0):
+            raise OSError
+        own, other = pty.openpty()
+    except (ImportError, OSError):
+        yield subprocess.DEVNULL
+        return
+    try:
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcsetwinsize(other, termios.tcgetwinsize(0))
+        with contextlib.suppress(OSError):
+            os.write(own, b"\x04" * _ENDS)
+        yield other
+    finally:
+        os.close(own)
+        os.close(other)
 
 
 def _environment(own: Mapping[str, str], folder: Path) -> dict[str, str]:

@@ -44,7 +44,8 @@ _PATHS = ("executable", "file", "kind", "path", "roots", "sha256")
 class ObservedModule:
     """One call of a module, and the calls inside it; out is None if it did not return.
 
-    parameters is their number, None if it is not known; model are those of an outermost module.
+    parameters is their number, None if it is not known; model are those of an outermost module, and variable
+    its name in the caller's code.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ObservedModule:
     children: tuple[ObservedModule, ...]
     parameters: int | None = None
     model: ModelParametersLine | None = None
+    variable: str | None = None
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,7 @@ class Observations:
                 tuple(module(each, counts) for each in inner.get(line["id"], ())),
                 None if counts is None else counts.get(line["name"]),
                 model,
+                line["variable"],
             )
 
         return tuple(module(line) for line in inner.get(None, ()))

@@ -50,6 +50,11 @@ class ProbeRun:
         return bool(self.observed.modules or self.observed.batches)
 
     @property
+    def has_device(self) -> bool:
+        """Whether the requested device was there."""
+        return self.observed.end is None or self.observed.end["how"] != "no device"
+
+    @property
     def cut_short(self) -> bool:
         """Whether the probe ended the script or one of its loops early."""
         every = self.ranks or (self.observed,)

@@ -186,7 +186,7 @@ model = Slow()
 @pytest.mark.parametrize(
     ("parts", "batches"),
     [
-        ((STREAM, TRAINING), ["next"]),
+        ((STREAM, TRAINING), ["next", "pass"]),
         ((rows(150), LOADER, PAIRS), ["next", "next"]),
         ((rows(150), SLOW, LOADER, TRAINING), []),
     ],
@@ -199,3 +199,63 @@ def test_the_last_batch_of_what_has_none_or_costs_much_is_left_out(
     assert ran.found == []
     assert ran.run.complete
     assert [line["which"] for line in ran.run.observed.lines if line["kind"] == "extra_batch"] == batches
+
+
+EPOCHS = """
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for epoch in range(3):
+    losses = []
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    print(sum(losses) / len(losses))
+"""
+
+
+def test_each_later_epoch_gets_a_batch(tmp_path: Path) -> None:
+    after = "print('reached the end')\nopen('end', 'w').close()\n"
+    ran = probed(tmp_path, HEAD + rows(64) + NORM + LOADER + EPOCHS + after)
+    assert (ran.found, ran.run.observed.steps) == ([], 1)
+    kinds = [line["which"] for line in ran.run.observed.lines if line["kind"] == "extra_batch"]
+    assert kinds == ["next", "pass", "pass"]
+    assert any(path.endswith("end") for path in ran.run.observed.written)
+
+
+def test_a_fault_of_the_second_epoch_is_found(tmp_path: Path) -> None:
+    script = (
+        HEAD
+        + rows(64)
+        + NORM
+        + LOADER
+        + EPOCHS.replace("loss = F", "x = x[:, :4] if epoch else x  # fault\n        loss = F")
+    )
+    (found,) = probed(tmp_path, script).found
+    assert "a batch of the next pass" in found.message
+
+
+def test_an_iterator_that_is_made_again_gets_no_more_batches(tmp_path: Path) -> None:
+    script = (
+        HEAD
+        + rows(32)
+        + NORM
+        + LOADER
+        + """
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+batches = iter(loader)
+while True:
+    try:
+        x, y = next(batches)
+    except StopIteration:
+        batches = iter(loader)
+        x, y = next(batches)
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+    )
+    ran = probed(tmp_path, script)
+    assert ran.found == []
+    assert ran.run.process.seconds < 120

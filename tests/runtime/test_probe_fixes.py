@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from probing import probed
 
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.runtime.findings.collect import ProbeFindings
@@ -137,3 +138,23 @@ def test_columns_tell_two_findings_of_a_row_apart(script: Path) -> None:
     second = replace(at, span=Span(str(script), 6, 25, 6, 39))
     (fix,) = with_static_fixes(ProbeFindings((second,), None), str(script)).diagnostics[0].fixes
     assert [edit.span.column for edit in fix.edits] == [31]
+
+
+def test_an_index_of_a_number_becomes_item(tmp_path: Path) -> None:
+    script = (
+        "import torch\nfrom torch import nn\nmodel = nn.Linear(2, 1)\nloss = model(torch.ones(1, 2)).sum()\n"
+    )
+    (found,) = probed(tmp_path, f"{script}print(loss.data[0] / 2)\n").found
+    (fix,) = found.fixes
+    assert [each.content for each in fix.edits] == ["loss.item()"]
+
+
+def test_async_arguments_are_renamed(tmp_path: Path) -> None:
+    script = "import torch\nx = torch.zeros(3)\ny = x.cuda(async=True)\nz = x.cpu(async = True)\n"
+    (found,) = probed(tmp_path, script).found
+    assert "`async` is a keyword since Python 3.7" in found.message
+    (fix,) = found.fixes
+    assert [(each.span.row, each.span.column, each.content) for each in fix.edits] == [
+        (3, 12, "non_blocking"),
+        (4, 11, "non_blocking"),
+    ]

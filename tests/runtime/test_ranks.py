@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+import torch
 from probing import Probed, probed_file, row, runs
 
 from shapefix.runtime.protocol import CollectiveLine
@@ -211,3 +212,36 @@ def test_transformers_trainer_and_accelerate_run_as_ranks(tmp_path: Path) -> Non
     right(ran)
     assert ran.run.process.output.count("gathered 2.0") == 2
     assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
+
+
+FOR_GPUS = """
+    import os
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(rank)
+    device = f"cuda:{dist.get_rank() % torch.cuda.device_count()}"
+    model = DistributedDataParallel(torch.nn.Linear(8, 1).to(rank), device_ids=[rank], output_device=rank)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    rows = TensorDataset(torch.randn(40, 8))
+    for (x,) in DataLoader(rows, 4, sampler=DistributedSampler(rows), pin_memory=True):
+        loss = model(x.cuda(rank, non_blocking=True)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total = torch.zeros(1, device=device) + loss.detach()
+        dist.all_reduce(total)
+    dist.barrier(device_ids=[rank])
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the ranks need a machine without a GPU")
+def test_a_script_for_gpus_runs_as_ranks_on_the_cpu(tmp_path: Path) -> None:
+    ran = ranked(tmp_path, FOR_GPUS)
+    assert ran.found == [], ran.run.process.output
+    assert [each.steps for each in ran.run.ranks] == [1, 1]

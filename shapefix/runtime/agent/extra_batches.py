@@ -87,11 +87,12 @@ class ExtraBatches:
             self._begin("last", batch, skipped or 0)
             yield batch
 
+    def begin_pass(self, batch: Any) -> None:
+        """Note that the script gets the only batch of a pass after training."""
+        self._begin("pass", batch, 0)
+
     def _is_cheap(self, caller: FrameType) -> bool:
-        session = self._session
-        name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
-        fits = self._clock() - self._since < _COSTLY
-        return session.takes_extra_batches and not session.overfits and fits and name not in _LIBRARIES
+        return self._clock() - self._since < _COSTLY and is_cheap(self._session, caller)
 
     def _clock(self) -> float:
         """The time of the script, without the probe's own trials."""
@@ -131,6 +132,12 @@ class ExtraBatches:
             return None
         inner._sampler_iter = iter([last])
         return number - 1
+
+
+def is_cheap(session: Session, caller: FrameType) -> bool:
+    """Whether a loop may get batches after the wanted steps."""
+    name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
+    return session.takes_extra_batches and not session.overfits and name not in _LIBRARIES
 
 
 def row_count(batch: Any) -> int | None:

@@ -71,6 +71,19 @@ def construction(frame: FrameType | None, made: object) -> tuple[CodeType, int, 
     return None
 
 
+def variable_of(frame: FrameType | None, value: object) -> str | None:
+    """The variable with a value in the innermost frame of the user's code, or the attribute of its `self`."""
+    for each in users(frame):
+        own = each.f_locals.get("self")
+        attributes = {} if own is None else {**getattr(own, "__dict__", {}), **getattr(own, "_modules", {})}
+        for names, prefix in ((each.f_locals, ""), (each.f_globals, ""), (attributes, "self.")):
+            for name, known in list(names.items()):
+                if known is value and name != "self":
+                    return f"{prefix}{name}"
+        return None
+    return None
+
+
 def calls_next(frame: FrameType) -> bool:
     """Whether the user's code in a frame calls `next` itself, not through a loop."""
     code = frame.f_code

@@ -21,7 +21,7 @@ from .dataset_samples import sample_rows
 from .describe import describe
 from .evaluation_limits import SECONDS
 from .exceptions import ExceptionRecorder
-from .extra_batches import ExtraBatches
+from .extra_batches import ExtraBatches, is_cheap
 from .overfitting import same_batch
 from .session import Session
 from .worker_starts import refusal, start_method
@@ -30,16 +30,22 @@ _BATCHES_DESCRIBED = 2
 _PASSES, _BATCHES = 5, 256
 _EMPTY_PASSES, _EMPTY_SECONDS = 1000, 10.0
 _PASS_NUMBERS = itertools.count(1)
+_MORE = "a training step is done, and the script requests more batches"
 _WITHOUT_MODEL = 20.0  # seconds for a pass that only looks at the data
 
 
 @dataclass
 class LoaderState:
-    """One loader: its id, its place of creation, and the results of its passes."""
+    """One loader: its id, its place of creation, and the results of its passes.
+
+    batch_seconds is the time of a batch in the last pass, later_seconds that of all passes after training.
+    """
 
     id: int
     created_at: UserPlace | None
     passes_without_training: int = 0
+    later_seconds: float = 0.0
+    batch_seconds: float = 0.0
     empty_passes: int = 0
     empty_since: float | None = None
     steps: int = 0
@@ -120,9 +126,9 @@ class LoaderIterator:
         self._call_sites = loaders.call_sites
         self._loader, self._state = loader, state
         self._site = frames.site(caller)
-        self._done = self._empty = False
+        self._done = self._empty = self._again = False
         self._yielded = 0
-        self._begin()
+        self._begin(caller)
         self._steps, self._backward_calls = self._session.steps, self._session.backward_calls
         self._counted = self._steps
         self._calls, self._start = self._session.model_calls, time.monotonic()
@@ -163,8 +169,10 @@ class LoaderIterator:
             self._exceptions.flush()
         if self._done:
             if self._empty and frames.calls_next(sys._getframe(1)):
-                session.stop("a training step is done, and the script requests more batches")
+                session.stop(_MORE)
             raise StopIteration
+        if self._again and frames.calls_next(sys._getframe(1)):
+            session.stop(_MORE)
         # Code with a `next` of its own has epochs of its own, too.
         own = frames.calls_next(sys._getframe(1))
         session.pass_batches = None if own else _length(self._loader)
@@ -210,6 +218,8 @@ class LoaderIterator:
             )
         if session.overfits:
             batch = self._trained_batch(batch)
+        if self._again and self._yielded == 1:
+            self._extra.begin_pass(batch)
         batch = self._extra.handed(batch)
         session.on_loaded(session.batch_rows)
         return batch
@@ -223,14 +233,17 @@ class LoaderIterator:
         trains = self._session.backward_calls > self._backward_calls or state.steps
         return same_batch(state.trained_batch) if trains else batch
 
-    def _begin(self) -> None:
-        """Begin a pass, an empty one if the script has already trained with this loader."""
+    def _begin(self, caller: Any) -> None:
+        """Begin a pass, if the script has already trained with this loader one of a batch or an empty one."""
         session, state = self._session, self._state
         session.raise_if_stopped()
         self._exceptions.flush()
         if state.steps >= session.wanted_steps:
             if session.evaluated:
                 session.stop("a training step and an evaluation pass are done")
+            if is_cheap(session, caller) and state.later_seconds + state.batch_seconds < SECONDS:
+                self._again = True
+                return
             session.truncate_loop("a second training loop over a loader got no batches", self._site)
             state.empty_passes += 1
             self._done = self._empty = True
@@ -243,6 +256,8 @@ class LoaderIterator:
     def _is_enough(self) -> bool:
         session = self._session
         steps, backward_calls = session.steps - self._steps, session.backward_calls - self._backward_calls
+        if self._again:
+            return self._yielded > 0
         if steps and self._state.steps >= session.wanted_steps:
             return True
         if backward_calls:
@@ -268,6 +283,9 @@ class LoaderIterator:
         session = self._session
         session.active_passes -= 1
         session.pass_number = self._outer_pass
+        seconds = time.monotonic() - self._start - self._own_seconds()
+        self._state.batch_seconds = seconds / max(self._yielded, 1)
+        self._state.later_seconds += seconds if self._again else 0.0
         called = session.model_calls > self._calls
         trained = session.steps > self._steps
         if called and not trained:

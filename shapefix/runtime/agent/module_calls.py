@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Literal
@@ -62,6 +63,7 @@ class ModuleCalls:
         self._parents: list[int] = []
         self._recording = self._wrapped = False
         self._names: dict[int, str] = {}
+        self._variables: dict[int, str | None] = {}
         self.roots: list[Any] = []
         self.trials = RowTrials(session, constructions)
         self.overfitting = Overfitting(session)
@@ -202,6 +204,7 @@ class ModuleCalls:
                 grad_enabled=torch.is_grad_enabled(),
                 constructed_at=self._constructions.site_of(module),
                 called_at=frames.site(caller) if outermost else None,
+                variable=self._variable(module, caller) if outermost else None,
                 input=describe_call(args, kwargs),
             )
         )
@@ -217,6 +220,30 @@ class ModuleCalls:
             self._sum(module, "input", [*args, *kwargs.values()])
         self._parents.append(self._number)
         return self._number
+
+    def _variable(self, module: Any, caller: FrameType) -> str | None:
+        """The variable of an outermost module at its first call."""
+        if id(module) not in self._variables:
+            self._variables[id(module)] = frames.variable_of(caller, module)
+        return self._variables[id(module)]
+
+    def parameter_names(self) -> dict[int, str]:
+        """The names of parameters by id; after the variable of their model if they are not unique."""
+        names: dict[int, tuple[str, str | None]] = {}
+        for root in self.roots:
+            variable = self._variables.get(id(root))
+            names |= {id(each): (name, variable) for name, each in root.named_parameters()}
+        known = Counter(name for name, _ in names.values())
+        return {
+            key: f"{variable.removeprefix('self.')}.{name}" if variable and known[name] > 1 else name
+            for key, (name, variable) in names.items()
+        }
+
+    def label(self, module: Any) -> str:
+        """The type of an outermost module, with its variable if there are several of the type."""
+        kind, variable = type(module).__name__, self._variables.get(id(module))
+        several = len({id(each) for each in self.roots if type(each).__name__ == kind}) > 1
+        return f"{kind} `{variable}`" if several and variable else kind
 
     def _sum(self, module: Any, what: Literal["input", "out"], value: Any) -> None:
         if torch.is_grad_enabled() and not self._session.sizes_only:

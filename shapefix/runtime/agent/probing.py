@@ -101,7 +101,7 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     from .watchers.views import ViewWatcher
 
     device = device_setup.DeviceOptions(
-        options.device, options.vram, options.batch, options.checkpointing, options.bf16
+        _device(options), options.vram, options.batch, options.checkpointing, options.bf16
     )
     problem = device_setup.missing_device(device)
     if problem is not None:
@@ -167,13 +167,29 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
             python=sys.version.split()[0],
             executable=sys.executable,
             torch=str(torch.__version__),
-            devices=[torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())],
+            devices=[] if device.device == device_setup.CPU_FOR_GPU else _gpu_names(),
         )
     )
     if options.device == "fake":
         device_setup.stop_after_steps(session)
     _watch_exit(session)
     return exceptions
+
+
+def _device(options: argparse.Namespace) -> str:
+    """The device of a run; several ranks without a GPU take the CPU for it."""
+    import torch
+
+    from .fake_gpu.device_setup import CPU_FOR_GPU
+
+    alone = options.ranks is None or options.device != "auto"
+    return str(options.device) if alone or torch.cuda.is_available() else CPU_FOR_GPU
+
+
+def _gpu_names() -> list[str]:
+    import torch
+
+    return [torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())]
 
 
 def _watch_exit(session: Session) -> None:

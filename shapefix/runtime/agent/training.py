@@ -261,9 +261,7 @@ class TrainingWatcher:
 
     def _gradients(self, optimizer: Any) -> GradientsLine:
         """The parameters of an optimizer with and without a gradient at its first step."""
-        names = {
-            id(parameter): name for root in self._modules.roots for name, parameter in root.named_parameters()
-        }
+        names = self._modules.parameter_names()
         given = without = frozen = 0
         missing: list[str] = []
         gradients: list[tuple[str, Any]] = []
@@ -281,7 +279,10 @@ class TrainingWatcher:
         known = not self._session.sizes_only
         zero = given > 0 and known and _all_zero(gradients)
         weights = {
-            name: parameter for root in self._modules.roots for name, parameter in root.named_parameters()
+            names[id(each)]: each
+            for group in optimizer.param_groups
+            for each in group["params"]
+            if id(each) in names
         }
         total, norms = gradient_norms(gradients, weights) if known else (None, [])
         return GradientsLine(
@@ -302,11 +303,11 @@ class TrainingWatcher:
         )
 
     def _models_of(self, optimizer: Any) -> list[str]:
-        """The types of the outermost modules with parameters of an optimizer."""
+        """The labels of the outermost modules with parameters of an optimizer."""
         own = {id(each) for group in optimizer.param_groups for each in group["params"]}
         roots = self._modules.roots
         holding = [root for root in roots if any(id(each) in own for each in root.parameters())]
-        return list(dict.fromkeys(type(root).__name__ for root in holding))
+        return list(dict.fromkeys(self._modules.label(root) for root in holding))
 
     def _trains_elsewhere(self, optimizer: Any) -> bool:
         """Whether a parameter outside of this optimizer got a gradient other than zero."""

@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from shapefix.diagnosis.explanations import explain_message
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
+from shapefix.runtime.findings.async_fixes import async_fixes, syntax_text
 from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
+from shapefix.runtime.findings.environment import environment_diagnostic
 from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
 from shapefix.runtime.findings.key_fixes import key_fixes, keys_text
 from shapefix.runtime.findings.missing_modules import imports_text
 from shapefix.runtime.findings.next_fixes import next_fixes
+from shapefix.runtime.findings.operand_fixes import operand_fixes
+from shapefix.runtime.findings.scalar_fixes import scalar_fixes
 from shapefix.runtime.findings.silent import silent_faults
 from shapefix.runtime.observations import Observations, RaisedException, span
 from shapefix.runtime.protocol import LoopTruncatedLine, WriteProtectionLine
@@ -35,7 +39,7 @@ _EARLY_STOP = (
 )  # fmt: skip
 
 
-_FIXES = (constructor_fixes, key_fixes, next_fixes)
+_FIXES = (async_fixes, constructor_fixes, key_fixes, next_fixes, operand_fixes, scalar_fixes)
 
 
 @dataclass(frozen=True)
@@ -111,12 +115,15 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
     """The finding for an exception, with its own message if no rule describes it."""
     if not failure.stack:
         return None
+    environment = environment_diagnostic(failure, observed)
+    if environment is not None:
+        return environment
     explained = explanation(failure, observed)
     rules, swallowed = names_and_severities(), (*_extra_batch(failure, observed), *_swallowed(failure))
     when = f"; in {extra_batch_text(failure.extra_batch)}" if failure.extra_batch else ""
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
-        known = keys_text(failure) + imports_text(failure)
+        known = keys_text(failure) + imports_text(failure) + syntax_text(failure, read_text)
         text = _full_message(failure).rstrip(".") + known + when
         return Diagnostic(
             CRASH, failure.type, severity, text, failure.stack[0],
@@ -152,7 +159,7 @@ def _relevant(observed: Observations) -> Iterator[RaisedException]:
 def _extra_batch(failure: RaisedException, observed: Observations) -> tuple[Evidence, ...]:
     """The loader of the extra batch of an exception."""
     extra = failure.extra_batch
-    if extra is None or extra["which"] == "next":
+    if extra is None or extra["which"] != "last":
         return ()
     loader = observed.loaders.get(extra["loader"])
     at = None if loader is None else span(loader["created_at"])

@@ -65,7 +65,7 @@ def failing_values(failure: RaisedException) -> str:
     if tensors:
         return "; ".join(f"`{name}` is {_with_strides(value)}" for name, value in list(tensors.items())[:4])
     if failure.origin == "loss":
-        return f"called here with {call_text(failure.details['given'])}"
+        return f"called here with {call_text(_tensors(failure.details['given']))}"
     return f"raises {failure.type} here"
 
 
@@ -80,6 +80,13 @@ def call_text(call: CallArguments) -> str:
     parts = [value_text(each) for each in call["args"]]
     parts += [f"{name}: {value_text(each)}" for name, each in call["kwargs"].items()]
     return ", ".join(parts) or "nothing"
+
+
+def _tensors(call: CallArguments) -> CallArguments:
+    """The arguments of a loss without its defaults and other settings."""
+    args = [each for each in call["args"] if each["kind"] == "tensor"]
+    kwargs = {name: each for name, each in call["kwargs"].items() if each["kind"] == "tensor"}
+    return CallArguments(args=args, kwargs=kwargs) if args or kwargs else call
 
 
 def _with_strides(value: DescribedValue) -> str:

@@ -7,6 +7,7 @@ import difflib
 
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
 from shapefix.runtime.findings.constructor_fixes import ReadText
+from shapefix.runtime.findings.failing_code import expression, failing_row
 from shapefix.runtime.observations import RaisedException
 
 _SHOWN, _ALIKE = 8, 0.75
@@ -27,19 +28,14 @@ def keys_text(failure: RaisedException) -> str:
 def key_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
     """The fix to use the one nearly equal key of the mapping."""
     missing = failure.details.get("missing_key")
-    if missing is None or not failure.stack:
+    if missing is None:
         return ()
     alike = difflib.get_close_matches(missing["key"], missing["keys"], 2, _ALIKE)
-    place = failure.stack[0]
-    text = read(place.path)
-    if len(alike) != 1 or text is None or place.row != place.end_row:
+    found = failing_row(failure, read)
+    if len(alike) != 1 or found is None:
         return ()
-    row = text.splitlines()[place.row - 1]
-    written = row[place.column - 1 : place.end_column - 1]
-    try:
-        node = ast.parse(written, mode="eval").body
-    except (SyntaxError, ValueError):
-        return ()
+    place, (written, _) = failure.stack[0], found
+    node = expression(written)
     key = node.slice if isinstance(node, ast.Subscript) else None
     if not isinstance(key, ast.Constant) or key.value != missing["key"] or key.end_col_offset is None:
         return ()

@@ -14,14 +14,20 @@ _MISSING = re.compile(r"No module named '(\w+)'$")
 _LEVELS, _FOLDERS = 4, 200
 
 
+def missing_module(failure: RaisedException) -> str:
+    """The name of the missing module outside of any package of an exception; empty if there is none."""
+    match = _MISSING.search(failure.message)
+    return match[1] if failure.type == "ModuleNotFoundError" and match is not None else ""
+
+
 def imports_text(failure: RaisedException) -> str:
     """The folder of a missing module, and the variable for it, as text; empty if no folder is certain."""
-    match = _MISSING.search(failure.message)
-    if failure.type != "ModuleNotFoundError" or match is None or not failure.stack:
+    name = missing_module(failure)
+    if not name or not failure.stack:
         return ""
     cell = cell_of(failure.stack[0].path)
     file = Path(failure.stack[0].path if cell is None else cell[0])
-    folder = _folder_of(match[1], file.parent)
+    folder = _folder_of(name, file.parent)
     if folder is None:
         return ""
     shown = min(os.path.relpath(folder), str(folder), key=len)

@@ -7,6 +7,7 @@ import re
 
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
 from shapefix.runtime.findings.constructor_fixes import ReadText
+from shapefix.runtime.findings.failing_code import expression, failing_row
 from shapefix.runtime.observations import RaisedException
 
 _MISSING = re.compile(r"'\w*(?:[Ii]ter|iterator|generator)' object has no attribute 'next'")
@@ -14,21 +15,16 @@ _MISSING = re.compile(r"'\w*(?:[Ii]ter|iterator|generator)' object has no attrib
 
 def next_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
     """The fix to call the function `next`."""
-    if failure.type != "AttributeError" or not failure.stack or not _MISSING.search(failure.message):
+    if failure.type != "AttributeError" or not _MISSING.search(failure.message):
+        return ()
+    found = failing_row(failure, read)
+    if found is None:
         return ()
     place = failure.stack[0]
-    text = read(place.path)
-    if text is None or place.row != place.end_row:
-        return ()
-    row = text.splitlines()[place.row - 1]
-    written = row[place.column - 1 : place.end_column - 1]
-    end = place.end_column
-    if written.endswith(".next") and row[end - 1 :].startswith("()"):
+    (written, after), end = found, place.end_column
+    if written.endswith(".next") and after.startswith("()"):
         written, end = f"{written}()", end + 2
-    try:
-        node = ast.parse(written, mode="eval").body
-    except (SyntaxError, ValueError):
-        return ()
+    node = expression(written)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.args:
         return ()
     iterator = ast.get_source_segment(written, node.func.value)

@@ -67,7 +67,7 @@ class SampledRowsLine(TypedDict):
 
 
 class ExtraBatchLine(TypedDict):
-    """The script gets a batch after the wanted steps: the next one, or the last one of the loader.
+    """The script gets a batch after the wanted steps: the next one, the last one, or that of a later pass.
 
     skipped are the batches before it that the script did not get; rows is the size in dimension 0 of all
     its tensors, usual_rows that of the first batch.
@@ -75,7 +75,7 @@ class ExtraBatchLine(TypedDict):
 
     kind: Literal["extra_batch"]
     loader: int
-    which: Literal["next", "last"]
+    which: Literal["next", "last", "pass"]
     skipped: int
     rows: int | None
     usual_rows: int | None

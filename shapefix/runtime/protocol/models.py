@@ -15,7 +15,7 @@ class ModuleName(TypedDict):
 
 
 class ModuleEnterLine(TypedDict):
-    """A module is called; called_at for outermost modules only."""
+    """A module is called; called_at and the variable of the caller for outermost modules only."""
 
     kind: Literal["module_enter"]
     id: int
@@ -25,6 +25,7 @@ class ModuleEnterLine(TypedDict):
     grad_enabled: bool
     constructed_at: UserPlace | None
     called_at: UserPlace | None
+    variable: str | None
     input: CallArguments
 
 

@@ -157,5 +157,7 @@ def extra_batch_text(line: ExtraBatchLine) -> str:
     """A batch after the wanted steps, and the rows of a shorter one."""
     if line["which"] == "next":
         return "the second batch"
+    if line["which"] == "pass":
+        return "a batch of the next pass"
     usual = f" instead of {line['usual_rows']}" if line["usual_rows"] is not None else ""
     return "the last batch" + (f" ({counted(line['rows'], 'row')}{usual})" if line["rows"] else "")

@@ -215,6 +215,7 @@ class _Writer:
             "with_gradient": module.grad_enabled,
             "constructed": self._place(module.constructed_at),
             "called": self._place(module.called_at),
+            "variable": module.variable,
             "input": _call_entry(module.input),
             "output": None if module.out is None else value_entry(module.out),
             "seconds": module.seconds,

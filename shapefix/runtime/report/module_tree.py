@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from shapefix.runtime.observations import ObservedModule
 from shapefix.runtime.report.formatting import Line, arguments_text, duration, quantity, value_text
 
 _ROWS = 40
+_PERIOD = 8
+"""The longest sequence of calls whose repetitions are folded."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,8 @@ class _Row:
 
 
 def folded_calls(module: ObservedModule) -> Iterator[FoldedCalls]:
-    """The calls inside a call; equal ones in a row are folded."""
-    for _, group in groupby(module.children, key=equality_key):
-        alike = list(group)
+    """The calls inside a call; equal ones in a row are folded, and repeated sequences of several."""
+    for alike in _alike(module.children):
         first, last = alike[0], alike[-1]
         name = _short(first, module)
         if last.name != first.name:
@@ -60,6 +60,29 @@ def folded_calls(module: ObservedModule) -> Iterator[FoldedCalls]:
             None if raised else sum(each.seconds or 0.0 for each in alike),
             sum(known.values()) if known else None,
         )
+
+
+def _alike(calls: Sequence[ObservedModule]) -> Iterator[list[ObservedModule]]:
+    """Equal calls: neighbors, or those at the same place of a repeated sequence."""
+    keys = [equality_key(each) for each in calls]
+    start = 0
+    while start < len(calls):
+        period, times = _repetition(keys, start)
+        for each in range(start, start + period):
+            yield [calls[each + period * number] for number in range(times)]
+        start += period * times
+
+
+def _repetition(keys: Sequence[object], start: int) -> tuple[int, int]:
+    """The length of the sequence at a place, and how often it comes in a row; the longest stretch wins."""
+    best = (1, 1)
+    for period in range(1, min(_PERIOD, (len(keys) - start) // 2) + 1):
+        first, times = keys[start : start + period], 1
+        while keys[start + period * times : start + period * (times + 1)] == first:
+            times += 1
+        if times > 1 and period * times > best[0] * best[1]:
+            best = (period, times)
+    return best
 
 
 def tree_lines(module: ObservedModule, width: int, deepest: int = 12) -> Iterator[Line]:

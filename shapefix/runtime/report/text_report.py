@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from shapefix.runtime.agent.session import AFTER_STEP
@@ -110,25 +110,41 @@ def first_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str,
 
 def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
     """The calls of outermost modules, each as a tree."""
+    models = models_of(observed)
+    inner: set[str] = set()
     shown: set[str] = set()
     counted: set[str] = set()
     # A call in a loop is recorded after one before the loop, such as that of a summary.
-    last = {each.type: each for each in observed.modules[:_MODELS] if each.grad_enabled}
-    for module in observed.modules[:_MODELS]:
-        if is_loss(module):
-            continue
-        yield [(module.type, "name"), (f" {call_text(module, show)}", "code")]
-        if module.model is not None and module.type not in shown | counted:
-            counted.add(module.type)
+    last = {model_label(each, models): each for each in models[:_MODELS] if each.grad_enabled}
+    for module in models[:_MODELS]:
+        label = model_label(module, models)
+        yield [(label, "name"), (f" {call_text(module, show)}", "code")]
+        if module.model is not None and label not in shown | counted:
+            counted.add(label)
             yield [(f"  {parameters_text(module.model)}", "code")]
         # The inner modules are the same for a second call, with other sizes.
-        repeated = module.type in shown or (module.grad_enabled and last[module.type] is not module)
+        before = label in shown or (label == module.type and module.type in inner)
+        repeated = before or (module.grad_enabled and last[label] is not module)
         depth = [0] if repeated and module.out else []
         yield from module_tree.tree_lines(module, width, *depth)
         if not depth:
-            shown |= _types(module)
-    if len(observed.modules) > _MODELS:
-        yield [(f"… and {len(observed.modules) - _MODELS} more", "gutter")]
+            shown.add(label)
+            inner |= _types(module)
+    if len(models) > _MODELS:
+        yield [(f"… and {len(models) - _MODELS} more", "gutter")]
+
+
+def models_of(observed: Observations) -> list[ObservedModule]:
+    """The calls of outermost modules except losses, and beside models those of modules without parameters."""
+    every = [each for each in observed.modules if not is_loss(each)]
+    with_parameters = {each.type for each in every if each.model is not None}
+    return [each for each in every if not with_parameters or each.type in with_parameters or each.out is None]
+
+
+def model_label(module: ObservedModule, models: Sequence[ObservedModule]) -> str:
+    """The type of an outermost module, with its variable if the models have several of the type."""
+    variables = {each.variable for each in models if each.type == module.type}
+    return f"{module.type} `{module.variable}`" if len(variables) > 1 and module.variable else module.type
 
 
 def call_text(module: ObservedModule, show: ShowPath) -> str:
@@ -189,7 +205,8 @@ def extra_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str,
         by_loader.setdefault(line["loader"], []).append(extra_batch_text(line))
     for number, texts in by_loader.items():
         loader = observed.loaders.get(number)
-        yield place_text(None if loader is None else span(loader["created_at"]), show), ", ".join(texts)
+        place = place_text(None if loader is None else span(loader["created_at"]), show)
+        yield place, ", ".join(dict.fromkeys(texts))
 
 
 def losses(observed: Observations) -> list[BackwardLine]:
@@ -355,7 +372,7 @@ def _progress(observed: Observations) -> str:
     if observed.first(BackwardLine):
         return "after backward, before a training step"
     if observed.modules:
-        return f"after calling `{observed.modules[-1].type}`"
+        return f"after calling `{(models_of(observed) or observed.modules)[-1].type}`"
     if observed.batches:
         return "after the first batch, before a model was called"
     if observed.loaders:

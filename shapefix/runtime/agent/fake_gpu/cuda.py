@@ -8,38 +8,11 @@ from typing import Any
 
 import torch
 
-from .gpu import DEVICE
+from ..gpu_streams import NoOpStream
 from .storages import Storages
 
 NAME = "no GPU (sizes only)"
 _CAPABILITY = (8, 0)
-
-
-class _NoOpStream:
-    """A stream or an event without any effect."""
-
-    cuda_stream = 0
-    device = DEVICE
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def __enter__(self) -> _NoOpStream:
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        pass
-
-    def query(self) -> bool:
-        return True
-
-    def elapsed_time(self, other: object) -> float:
-        return 0.0
-
-    def record(self, *args: Any) -> None:
-        pass
-
-    synchronize = wait = wait_event = wait_stream = record_event = record
 
 
 def install(storages: Storages, memory: int) -> None:
@@ -82,8 +55,8 @@ def install(storages: Storages, memory: int) -> None:
         "get_rng_state_all": lambda: [state()],
         "device": lambda device=None: contextlib.nullcontext(),
         "stream": lambda stream=None: contextlib.nullcontext(),
-        "current_stream": lambda device=None: _NoOpStream(),
-        "default_stream": lambda device=None: _NoOpStream(),
+        "current_stream": lambda device=None: NoOpStream(),
+        "default_stream": lambda device=None: NoOpStream(),
     }
     for name, constant in constants.items():
         setattr(torch.cuda, name, lambda *args, constant=constant, **kwargs: constant)
@@ -96,7 +69,7 @@ def install(storages: Storages, memory: int) -> None:
         "reset_accumulated_memory_stats",
     ):  # fmt: skip
         setattr(torch.cuda, name, no_op)
-    torch.cuda.Stream = torch.cuda.Event = _NoOpStream
+    torch.cuda.Stream = torch.cuda.Event = NoOpStream
     # The fast paths of these layers are C++ that reads real memory.
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.cudnn.enabled = False

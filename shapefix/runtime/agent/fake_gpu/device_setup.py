@@ -14,6 +14,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from .. import frames
 from ..session import Session, steps_done
 
+CPU_FOR_GPU = "cpu-for-gpu"
+"""The device of a script for a GPU that runs on the CPU."""
 _MEMORY = 80 << 30
 
 
@@ -39,6 +41,10 @@ def install(
 
     if wanted.batch is not None:
         override_batch_size(*wanted.batch)
+    if wanted.device == CPU_FOR_GPU:
+        from .. import cpu_for_gpu
+
+        cpu_for_gpu.install(int(os.environ.get("WORLD_SIZE", "1")))
     if wanted.device != "fake":
         return None
     from . import cuda, kernels, placement

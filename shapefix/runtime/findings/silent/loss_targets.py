@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
-from shapefix.diagnostics import Evidence
+from shapefix.diagnostics import Evidence, Fix, Span
+from shapefix.runtime.findings.constructor_fixes import ReadText
+from shapefix.runtime.findings.operand_fixes import converted, squeezed
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
 from shapefix.runtime.protocol import DescribedValue, LossCallLine
@@ -30,7 +33,22 @@ def _losses(observed: Observations) -> Iterator[RuntimeFinding]:
             message = fault(line, prediction, target)
             if message is not None:
                 pairs = ": every pair of their elements" if name == "silent-broadcast" else ""
-                yield RuntimeFinding(name, message, at, (Evidence(at, gets + pairs),))
+                fixes = partial(_fixes, name, at, prediction, target)
+                yield RuntimeFinding(name, message, at, (Evidence(at, gets + pairs),), fixes=fixes)
+
+
+def _fixes(
+    name: str, at: Span, prediction: DescribedValue, target: DescribedValue, read: ReadText
+) -> tuple[Fix, ...]:
+    """The fix for the operands of a loss at a place."""
+    if name == "silent-broadcast":
+        return squeezed(at, read, prediction, target)
+    if name == "silent-float64":
+        number = 0 if prediction["dtype"] == "float64" else 1
+        narrow = (prediction, target)[1 - number]["dtype"]
+        call = "float()" if narrow == "float32" else f"to(torch.{narrow})"
+        return converted(at, read, number, call, f"compute the loss in {narrow}")
+    return ()
 
 
 @silent_fault

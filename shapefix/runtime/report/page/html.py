@@ -37,10 +37,11 @@ from shapefix.runtime.report.text_report import (
     ending,
     first_batches,
     gradients_text,
-    is_loss,
     lacking_gradients,
     last_output,
     losses,
+    model_label,
+    models_of,
     protection,
     written_files,
 )
@@ -138,6 +139,7 @@ def page(
         finalize=lambda each: visible(each, "\n\t") if type(each) is str else each,
     )
     observed = run.observed
+    models = models_of(observed)
 
     def show(path: str) -> str:
         return one_line(view.relative(path))
@@ -163,8 +165,8 @@ def page(
             BatchTable(f"First batch of {source}", tuple(rows))
             for source, rows in first_batches(observed, show)
         ],
-        trees=[_tree(each, show) for each in _models(observed)],
-        not_shown=max(len(list(_all_models(observed))) - _MODELS, 0),
+        trees=[_tree(each, models, show) for each in models[:_MODELS]],
+        not_shown=max(len(models) - _MODELS, 0),
         plots=_plots(observed),
         forecast=None if forecast is None else list(_forecast(forecast, run, arguments, show)),
         gradients=[_gradients(observed, line) for line in observed.of(GradientsLine)],
@@ -224,22 +226,14 @@ def _diagram(observed: Observations) -> SizeDiagram | None:
 
 def _trained_model(observed: Observations) -> ObservedModule | None:
     """The outermost call with the most modules, one with gradient if there is one."""
-    models = list(_all_models(observed))
+    models = models_of(observed)
     trained = [each for each in models if each.grad_enabled] or models
     return max(trained, key=_count, default=None)
 
 
-def _all_models(observed: Observations) -> Iterator[ObservedModule]:
-    return (each for each in observed.modules if not is_loss(each))
-
-
-def _models(observed: Observations) -> list[ObservedModule]:
-    return list(_all_models(observed))[:_MODELS]
-
-
-def _tree(module: ObservedModule, show: ShowPath) -> ModuleTree:
+def _tree(module: ObservedModule, models: Sequence[ObservedModule], show: ShowPath) -> ModuleTree:
     parameters = "" if module.model is None else parameters_text(module.model)
-    whole = FoldedCalls(module, module.name, 1, module.seconds, module.parameters)
+    whole = FoldedCalls(module, model_label(module, models), 1, module.seconds, module.parameters)
     return ModuleTree(call_text(module, show), _node(whole, None, show), _count(module), parameters)
 
 

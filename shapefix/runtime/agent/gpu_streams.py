@@ -1,0 +1,34 @@
+"""Streams and events without any effect, for devices that have none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+class NoOpStream:
+    """A stream or an event without any effect."""
+
+    cuda_stream = 0
+    device = torch.device("cuda", 0)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> NoOpStream:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        pass
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, other: object) -> float:
+        return 0.0
+
+    def record(self, *args: Any) -> None:
+        pass
+
+    synchronize = wait = wait_event = wait_stream = record_event = record

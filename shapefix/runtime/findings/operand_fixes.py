@@ -1,0 +1,89 @@
+"""Fixes for the dtype and the sizes of a loss's operands, from the values that the run measured."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from shapefix.diagnostics import Applicability, Edit, Fix, Span
+from shapefix.runtime.findings.constructor_fixes import ReadText
+from shapefix.runtime.findings.failing_code import code_at, expression
+from shapefix.runtime.observations import RaisedException
+from shapefix.runtime.protocol import CallArguments, DescribedValue
+
+_NAMES = ("input", "target")
+"""The first two parameters of each loss of torch."""
+_PRECISE = ("float16", "bfloat16", "float32", "float64")
+_SIMPLE = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+_CLASSES = re.compile(
+    r"expected target dtype to be Long|expected scalar type Long|nll_loss\w*\" not implemented for"
+)
+_PROBABILITIES = re.compile(r"result type Float can't be cast|Found dtype (?:Long|Int|Bool|Byte|Short)")
+_SIZES = re.compile(r"[Tt]arget size \(.*(?:input size|different to the input)", re.DOTALL)
+
+
+def operand_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
+    """The fix to convert the target of a loss, or to remove a dimension of size 1."""
+    given = failure.details.get("given") if failure.origin == "loss" else None
+    if given is None or not failure.stack:
+        return ()
+    prediction, target = (_operand(given, number) for number in (0, 1))
+    if prediction is None or target is None:
+        return ()
+    place = failure.stack[0]
+    if _CLASSES.search(failure.message) and target["dtype"] != "int64":
+        return converted(place, read, 1, "long()", "class ids are int64")
+    if _PROBABILITIES.search(failure.message) and target["dtype"] not in _PRECISE:
+        return converted(place, read, 1, "float()", "targets are floats, as the predictions are")
+    if _SIZES.search(failure.message):
+        return squeezed(place, read, prediction, target)
+    return ()
+
+
+def squeezed(
+    place: Span, read: ReadText, prediction: DescribedValue, target: DescribedValue
+) -> tuple[Fix, ...]:
+    """The fix for operands that differ by a last dimension of size 1."""
+    for number, longer, shorter in ((0, prediction, target), (1, target, prediction)):
+        if longer["size"] == [*shorter["size"], 1]:
+            return converted(place, read, number, "squeeze(-1)", "remove the last dimension of size 1")
+    return ()
+
+
+def converted(place: Span, read: ReadText, number: int, call: str, why: str) -> tuple[Fix, ...]:
+    """The fix to call a method of an operand of the loss at a place; number is that of the operand."""
+    code = code_at(place, read)
+    node = None if code is None else expression(code)
+    if (
+        code is None
+        or not isinstance(node, ast.Call)
+        or any(isinstance(each, ast.Starred) for each in node.args)
+    ):
+        return ()
+    named = next((each.value for each in node.keywords if each.arg == _NAMES[number]), None)
+    operand = node.args[number] if number < len(node.args) else named
+    written = None if operand is None else ast.get_source_segment(code, operand)
+    if operand is None or written is None:
+        return ()
+    new = f"{written}.{call}" if isinstance(operand, _SIMPLE) else f"({written}).{call}"
+    edit = Edit(_span(place, code, operand), new)
+    return (Fix(Applicability.UNSAFE, f"{why}: `.{call}`", (edit,)),)
+
+
+def _operand(given: CallArguments, number: int) -> DescribedValue | None:
+    args = given["args"]
+    value = args[number] if number < len(args) else given["kwargs"].get(_NAMES[number])
+    return value if value is not None and value["kind"] == "tensor" else None
+
+
+def _span(place: Span, code: str, node: ast.expr) -> Span:
+    """The place of a part of the code at a place."""
+    rows = code.splitlines()
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    ends = []
+    for row, offset in ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)):
+        characters = len(rows[row - 1].encode()[:offset].decode())
+        ends.append((place.row + row - 1, characters + (place.column if row == 1 else 1)))
+    (row, column), (end_row, end_column) = ends
+    return Span(place.path, row, column, end_row, end_column)
