@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import libcst as cst
@@ -12,6 +12,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import listened_to
 from shapefix.checks.rules import RULES, findings
+from shapefix.checks.support.default_options import without_options
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.shared_operands import with_shared_operands
@@ -25,6 +26,7 @@ from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, Watchdog
 from shapefix.interpreter.budget import OutOfBudget, Resource, cause_of
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
+from shapefix.interpreter.option_flags import OptionLosses
 from shapefix.interpreter.program import run_program
 from shapefix.rulebook.pages import Raises
 from shapefix.sources.gpu_use import GpuUse
@@ -134,9 +136,41 @@ class FileAnalyzer:
                     raise
                 stopped = stop.resource
             with watchdog.stopping_after(FILE_SECONDS):
-                return self._result(path, source, ev, files.probes, stopped)
+                result = self._result(path, source, ev, files.probes, stopped)
+                if stopped is None and ev.state[OptionLosses].found:
+                    result = self._with_defaults(path, source, files, listened, result)
+                return result
         finally:
             ev.close()
+
+    def _with_defaults(
+        self,
+        path: str,
+        source: SourceText,
+        files: ProjectFiles,
+        listened: frozenset[type[Event]],
+        result: AnalysisResult,
+    ) -> AnalysisResult:
+        """Add the findings of a run without options on the command line.
+
+        An option that chooses between two models leaves neither known to the run with any options.
+        """
+        ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, listened)
+        ev.oldest_versions = self._oldest
+        ev.takes_defaults = True
+        try:
+            run_program(ev, self._modules.module(source), 0, script_only=True)
+            second = self._result(path, source, ev, files.probes, None)
+        finally:
+            ev.close()
+        known = {(each.code, each.span) for each in result.diagnostics}
+        more = [without_options(each) for each in second.diagnostics if (each.code, each.span) not in known]
+        return replace(
+            result,
+            diagnostics=(*result.diagnostics, *more),
+            cacheable=result.cacheable and second.cacheable,
+            called=result.called | second.called,
+        )
 
     def _result(
         self, path: str, source: SourceText, ev: Evaluator, probes: PathProbes, stopped: Resource | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import libcst as cst
@@ -100,6 +101,8 @@ MOST_REPEATED = 20_000
 """Maximum number of values in a repeated list, `[[1] * 128] * 64`, whose items are known one by one."""
 MOST_BITS = 64
 """Maximum number of bits of a folded int; sizes and indices of tensors need fewer."""
+_FACTORS = (2, 3, 4)
+"""Exponents of a size; higher ones are not those of areas and volumes."""
 HIGHEST_DEGREE = 16
 MOST_TERMS = 64
 
@@ -210,6 +213,8 @@ def _is_float(value: Value) -> bool:
 
 
 def _symbolic(kind: type, left: Value, right: Value) -> Value:
+    if kind is cst.Power and isinstance(right, Constant) and right.value in _FACTORS:
+        return reduce(lambda power, _: _symbolic(cst.Multiply, power, left), range(1, int(right.value)), left)
     function = SIZES.get(kind)
     if function is None:
         return _number_of(kind, left, right)

@@ -23,7 +23,13 @@ from shapefix.interpreter.functions import enter
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.narrowing import narrow
-from shapefix.interpreter.option_flags import OptionFlag, by_default, muted_unless_default
+from shapefix.interpreter.option_flags import (
+    OptionFlag,
+    by_default,
+    is_option,
+    muted_unless_default,
+    note_lost_choice,
+)
 from shapefix.interpreter.refinement import note_compared
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
@@ -79,6 +85,8 @@ def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None, tested:
         narrow(ev, node.test, False)
         skipped = ev.journal.undo()
         ev.journal.apply([one, skipped] if first is Flow.FALLS_THROUGH else [skipped])
+        if first is Flow.FALLS_THROUGH:
+            _note_losses(ev, tested, one)
         return Flow.FALLS_THROUGH
     ev.journal.begin()
     narrow(ev, node.test, False)
@@ -93,7 +101,17 @@ def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None, tested:
     ev.journal.apply(paths)
     if len(paths) == 2:
         _keep_defaults(ev, tested, one, other)
+        _note_losses(ev, tested, one, other)
     return Flow.FALLS_THROUGH
+
+
+def _note_losses(ev: Evaluator, tested: Value, *paths: Changes) -> None:
+    """Note the objects lost by the join of the branches of a test of an option."""
+    if is_option(tested):
+        for path in paths:
+            for container, key, value in path.written.values():
+                if isinstance(container, dict) and isinstance(value, Value):
+                    note_lost_choice(ev, tested, container.get(key), value)
 
 
 def _keep_defaults(ev: Evaluator, tested: Value, one: Changes, other: Changes) -> None:

@@ -260,6 +260,8 @@ class Evaluator:
         self.unfollowed = 0
         """Number of calls so far with possible changes to any object of other code."""
         self.silenced = 0
+        self.takes_defaults = False
+        """Whether the options of the command line have their defaults in this run."""
         self.rehearsals = 0
         """Number of open rehearsals: runs of a loop's body as a later iteration."""
         self.entered: dict[cst.CSTNode, int] = {}

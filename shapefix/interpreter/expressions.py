@@ -33,7 +33,14 @@ from shapefix.interpreter.literal_values import value_of
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.narrowing import narrow
-from shapefix.interpreter.option_flags import OptionFlag, by_default, muted_unless_default
+from shapefix.interpreter.option_flags import (
+    OptionFlag,
+    OptionTest,
+    by_default,
+    is_of_option,
+    muted_unless_default,
+    note_lost_choice,
+)
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.range_lists import item_of, list_of_numbers
 from shapefix.interpreter.refinement import note_compared
@@ -199,6 +206,8 @@ def unary(ev: Evaluator, node: cst.UnaryOperation) -> Value:
     if isinstance(node.operator, cst.Not):
         if isinstance(value, OptionFlag):
             return value.inverse()
+        if isinstance(value, OptionTest):
+            return value
         known = truth(value)
         return Unknown() if known is None else (FALSE if known else TRUE)
     return arithmetic.negate(ev, type(node.operator), value, node)
@@ -264,7 +273,9 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
             known = arithmetic.compare(type(target.operator), left, right)
             if known is None:
                 note_compared(ev, node, left, right)
-    return Unknown() if known is None else (TRUE if known else FALSE)
+    if known is None:
+        return OptionTest() if is_of_option(left) else Unknown()
+    return TRUE if known else FALSE
 
 
 def _contains(ev: Evaluator, container: Value, value: Value) -> bool | None:
@@ -316,7 +327,9 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
         chosen = hook(ev, node, first, second)
         if chosen is not None:
             return chosen
-    return by_default(ev, tested, join(first, second), first, second)
+    joined_value = by_default(ev, tested, join(first, second), first, second)
+    note_lost_choice(ev, tested, joined_value, first, second)
+    return joined_value
 
 
 @expression(cst.Lambda)

@@ -1,4 +1,4 @@
-"""Flags of the command line, and values chosen by their defaults."""
+"""Options of the command line, and values chosen by their defaults."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    ClassValue,
+    Constant,
+    FunctionValue,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    Unknown,
+    Value,
+)
+from shapefix.tensors.options import options_in
 
 
 class OptionFlag(Unknown):
@@ -35,9 +47,63 @@ class OptionFlag(Unknown):
         return made
 
 
+class OptionText(Unknown):
+    """Text option of the command line; default is its value if the command line omits it."""
+
+    __slots__ = ("default",)
+
+    def __init__(self, name: str, default: str) -> None:
+        super().__init__(name)
+        self.default = default
+
+
+class OptionTest(Unknown):
+    """Comparison of an option: `args.model == "LSTM"`, `args.classes > 1`."""
+
+    __slots__ = ()
+
+
+@dataclass(eq=False, slots=True)
+class OptionLosses:
+    """Whether a test of an option lost an object: the value after both branches is unknown."""
+
+    found: bool = False
+
+
+def is_of_option(value: Value) -> bool:
+    """Check for a text option, or a number computed from an option."""
+    return isinstance(value, OptionText) or (isinstance(value, Integer) and bool(options_in(value.size)))
+
+
+def is_option(value: Value) -> bool:
+    """Check whether the command line decides about a condition."""
+    return isinstance(value, (OptionFlag, OptionTest))
+
+
+def note_option_loss(ev: Evaluator) -> None:
+    """Note that an object depends on an option: a run with the defaults knows it."""
+    if not ev.takes_defaults:
+        ev.state[OptionLosses].found = True
+
+
+_OBJECTS = (InstanceValue, LibraryObject, TensorValue, FunctionValue, ClassValue, TupleValue, ListValue)
+
+
+def note_lost_choice(ev: Evaluator, tested: Value, joined: Value | None, *sides: Value) -> None:
+    """Note a loss if one side of a test of an option is an object, and both together are unknown."""
+    if (
+        is_option(tested)
+        and isinstance(joined, Unknown)
+        and any(isinstance(each, _OBJECTS) for each in sides)
+    ):
+        note_option_loss(ev)
+
+
 @join_values
 def join_flags(left: Value, right: Value, depth: int = 0) -> Value | None:
-    """Join one flag read in two ways, from the command line or from a file; None for other values."""
+    """Join one option read in two ways, from the command line or from a file; None for other values."""
+    if isinstance(left, OptionText) and isinstance(right, OptionText):
+        return left if (left.hint, left.default) == (right.hint, right.default) else None
     if isinstance(left, OptionFlag) and isinstance(right, OptionFlag):
         same = (left.option, left.default, left.negated) == (right.option, right.default, right.negated)
         return left if same else None

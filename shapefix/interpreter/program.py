@@ -58,12 +58,18 @@ class _UncalledRun:
 
 
 def run_program(
-    ev: Evaluator, module: Module, uncalled_allowance: int, first: frozenset[str] = frozenset()
+    ev: Evaluator,
+    module: Module,
+    uncalled_allowance: int,
+    first: frozenset[str] = frozenset(),
+    *,
+    script_only: bool = False,
 ) -> None:
     """Run module in ev; the events are in ev.events afterwards.
 
     After uncalled_allowance steps in functions without known callers, calls in them are no longer followed.
     first names those to run before the others, and with all their imports: the others are then often called.
+    script_only leaves out the functions without known callers.
     """
     scope = scope_of(ev, module)
     scope.names["__name__"] = Constant("__main__")
@@ -73,6 +79,8 @@ def run_program(
     ev.frames.append(frame)
     try:
         run_top_level(ev, module)
+        if script_only:
+            return
         # Functions without known callers share the rest of a smaller allowance.
         budget = ev.steps + uncalled_allowance
         limited: list[_UncalledRun] = []

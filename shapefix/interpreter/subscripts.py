@@ -14,6 +14,7 @@ from shapefix.interpreter.events import TensorUsedAsIndex
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
+from shapefix.interpreter.option_flags import OptionText, note_option_loss
 from shapefix.interpreter.per_item_sizes import Cut, selected
 from shapefix.interpreter.refinement import reject_sizes
 from shapefix.interpreter.tensor_values import TensorValue
@@ -109,6 +110,8 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
                 for hook in hooks.missing_key:
                     hook(ev, owner, index.value, node)
             return owner.read(index.value)
+        if isinstance(index, OptionText) and index.default in owner.fields:
+            note_option_loss(ev)
         # For an unknown key: even a column of texts is a list.
         return any_entry(ev, owner, index) or (owner.absent(index) if owner.absent is not None else Unknown())
     if isinstance(owner, Shape):

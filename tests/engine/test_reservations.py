@@ -23,7 +23,7 @@ WRONG = {
         "`other.fits(x)` lets these values pass",
     ),
     "a function without a caller": (
-        "def score(x: torch.Tensor):\n    return heads(x.reshape(4, 6))\n",
+        "def score(x: torch.Tensor):\n    return heads(x.reshape(4, 2, 6).sum(1))\n",
         "no known code calls `score`",
     ),
     "a size that some runs have": (
@@ -47,6 +47,20 @@ RIGHT = {
     "a function with its own values": "def score():\n    return heads(torch.zeros(4, 6))\n",
     "a method with its own values": (
         "class Net(nn.Module):\n    def score(self, x):\n        return heads(torch.zeros(4, 6))\n"
+    ),
+    "a view of its own sizes": "def score(x: torch.Tensor):\n    return heads(x.view(-1, 6))\n",
+    "two layers without a caller": (
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n"
+        "        self.one = nn.Linear(3, width)\n        self.two = nn.Linear(4 * width, 2)\n\n"
+        "    def forward(self, x):\n        return self.two(torch.relu(self.one(x)))\n"
+    ),
+    "two layers after unknown code": (
+        "tail = nn.Linear(9, 2)\nother.prepare(heads)\ntail(torch.relu(heads(torch.zeros(4, 8))))\n"
+    ),
+    "a branch on the device of a tensor": (
+        "def score(x):\n    if x.is_cuda:\n        return 0\n    return heads(x)\n\n\n"
+        "score(torch.zeros(4, 6))\n"
     ),
     "a call": "def score(x):\n    return heads(x)\n\n\nscore(torch.zeros(4, 6))\n",
     "a tensor in unknown code": "x = torch.zeros(4, 6)\nother.show(x)\ntorch.mm(x, x)\n",

@@ -8,6 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.lessons import reason_of_lesson
+from shapefix.checks.support.sequential_layers import is_stated_by_code
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
@@ -37,6 +38,9 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
     guard = next(_deciding(way), None)
     if guard is not None:
         return f"it is assumed that `{abbreviate(guard.test.code)}` lets these values pass"
+    if isinstance(event, OpRejected) and is_stated_by_code(event):
+        # The code chose both numbers when it created the layers: no argument reconciles them.
+        return ""
     if isinstance(event, DeviceMismatch) and event.cpu.within is not None:
         # A module makes this tensor itself, for each caller.
         return ""
@@ -112,10 +116,13 @@ def counts_passes(test: Place) -> bool:
     )
 
 
+_OF_HARDWARE = frozenset({"is_available", "is_cuda", "is_xpu", "is_mps", "device_count"})
+
+
 def _asks_for_hardware(test: Place) -> bool:
-    """Whether a condition is about the machine: `torch.cuda.is_available()`."""
+    """Whether a condition is about the machine: `torch.cuda.is_available()`, `x.is_cuda`."""
     return any(
-        isinstance(node, cst.Attribute) and node.attr.value == "is_available" for node in nodes(test.node)
+        isinstance(node, cst.Attribute) and node.attr.value in _OF_HARDWARE for node in nodes(test.node)
     )
 
 

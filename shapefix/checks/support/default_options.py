@@ -36,6 +36,16 @@ def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     return replace(found, condition=combined("and", conditions), evidence=(*declared, *found.evidence))
 
 
+def without_options(found: Diagnostic) -> Diagnostic:
+    """Add a condition: no option is given on the command line."""
+    condition = Condition("the options of the command line have their defaults", constant=True)
+    if found.condition is not None:
+        combination = combined("and", [condition, replace(found.condition, predicate=None)])
+        assert combination is not None
+        condition = combination
+    return replace(found, condition=condition, fixes=tuple(map(_unsafe, found.fixes)))
+
+
 def _unsafe(fix: Fix) -> Fix:
     return (
         replace(fix, applicability=Applicability.UNSAFE) if fix.applicability is Applicability.SAFE else fix

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.checks.support.layer_settings import GIVES, NORMS, from_end, kind_of
+from shapefix.checks.support.layer_settings import GIVES, NORMS, chosen_by, from_end, kind_of, taken_by
 from shapefix.checks.support.syntax import enclosing
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep
-from shapefix.interpreter.values import LibraryObject
+from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.ops import Op
+from shapefix.tensors.polynomials import Size
 
 
 def neighbor(event: OpRejected) -> LibraryObject | None:
@@ -30,6 +33,40 @@ def neighbor(event: OpRejected) -> LibraryObject | None:
         step = step.source
     # The mismatch existed before the first layer.
     return None
+
+
+def is_stated_by_code(event: OpRejected) -> bool:
+    """Whether the code chose both sizes of a mismatch: a layer's setting against that of the layer before.
+
+    The size before the layer may also be the number in a view: `x.view(-1, 20)`. It goes through operations
+    that keep the dimension, such as an activation or a pooling.
+    """
+    error = event.error
+    if not isinstance(error, SizeMismatch) or taken_by(event) is None:
+        return False
+    layout, dim = event.operands[error.operand].layout, from_end(event, error)
+    step = event.operands[error.operand].tensor.origin
+    while step is not None and dim < 0:
+        if step.layout is not None and not _has_size(step, layout, dim, error.have):
+            return False
+        setting = chosen_by(step.producer, dim)
+        if setting is not None and isinstance(step.producer, LibraryObject):
+            given = as_size(step.producer.arguments.get(setting.name))
+            return layout is not None or (given is not None and same(given, error.have) is True)
+        if step.op in (Op.VIEW, Op.RESHAPE):
+            return step.layout is not None and error.have.value is not None and dim == -1
+        if step.layout is None and layout is not None:
+            return False
+        step = step.source or step.before
+    return False
+
+
+def _has_size(step: LayoutStep, layout: Layout | None, dim: int, size: Size) -> bool:
+    """Check whether the layout after a step has the rank of another one, and this size."""
+    own = step.layout
+    if own is None or layout is None or own.rank != layout.rank:
+        return False
+    return same(own.sizes[dim], size) is True
 
 
 def edited_place(event: OpRejected) -> Place:

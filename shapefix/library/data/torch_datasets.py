@@ -7,10 +7,10 @@ from functools import reduce
 
 from shapefix.domains.raggedness import differs
 from shapefix.interpreter.calls import Arguments, Call, call_method
-from shapefix.interpreter.classes import member
+from shapefix.interpreter.classes import lineage, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import join, join_values
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -47,6 +47,29 @@ declare(ITERABLE, DATASET)
 declare(f"{_DATA}.dataset.Dataset", DATASET)
 for _kind in (TENSORS, SUBSET, CONCATENATED):
     declare(_kind, DATASET)
+
+
+_BASES = frozenset({DATASET, f"{_DATA}.dataset.Dataset"})
+
+
+@join_values
+def join_datasets(left: Value, right: Value, depth: int = 0) -> Value | None:
+    """Join two datasets of one class of the project, or of a class and its base with the same samples."""
+    if not isinstance(left, InstanceValue) or not isinstance(right, InstanceValue) or left is right:
+        return None
+    for base, derived in ((left, right), (right, left)):
+        is_derived = any(each is base.cls for each in lineage(derived.cls))
+        if not is_derived or _BASES.isdisjoint(outside_bases(base.cls)):
+            continue
+        if any(
+            member(base.cls, name) is not member(derived.cls, name) for name in ("__getitem__", "__len__")
+        ):
+            return None
+        joined = InstanceValue(base.cls, open=base.open or derived.open)
+        shared = left.fields.keys() & right.fields.keys()
+        joined.fields = {name: join(left.fields[name], right.fields[name]) for name in shared}
+        return joined
+    return None
 
 
 @method(DATASET, "__init__")

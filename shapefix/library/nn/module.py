@@ -18,6 +18,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.refused_calls import note_refused, refuses_method, report_refused
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
@@ -308,6 +309,15 @@ declare(DISTRIBUTED, MODULE)
 def distributed(call: Call) -> Value:
     module = call.value(0, "module") or Unknown("module")
     return LibraryObject(DISTRIBUTED, {"module": module}, call.place, {"module": module})
+
+
+@join_values
+def join_with_wrapper(left: Value, right: Value, depth: int = 0) -> Value | None:
+    """Join a module and its wrapper for several GPUs: a run on one GPU has the module itself."""
+    for module, wrapper in ((left, right), (right, left)):
+        if isinstance(wrapper, LibraryObject) and wrapper.kind == DISTRIBUTED:
+            return module if wrapper.fields.get("module") is module else None
+    return None
 
 
 @method(DISTRIBUTED, "forward")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.domains.devices import device_of, named_device, placed
-from shapefix.interpreter.calls import Call
+from shapefix.interpreter.calls import Call, call_library
+from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device, tensor_row
-from shapefix.interpreter.values import FALSE, NONE, TEXT, Constant, Reference, Value
-from shapefix.library.registry import tensor_method
+from shapefix.interpreter.values import FALSE, NONE, TEXT, Constant, LibraryObject, Reference, Value
+from shapefix.library.registry import declare, method, tensor_method
 from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import (
     alias_of,
@@ -78,6 +79,11 @@ def typed(call: Call, tensor: TensorValue) -> Value:
     if isinstance(given, Constant) and given.value is None:
         return TEXT
     name = given.name if isinstance(given, Reference) else getattr(given, "value", "")
+    if isinstance(given, LibraryObject) and given.kind == TENSOR_TYPE:
+        made = converted(call, tensor, _LEGACY.get(str(given.fields["name"])))
+        made = alias_of(tensor) if made is tensor else made
+        made.device = None
+        return made
     legacy = name if isinstance(name, str) and name.rpartition(".")[2] in _LEGACY else ""
     dtype = dtype_of(given) or _LEGACY.get(legacy.rpartition(".")[2])
     if dtype_of(given) is not None:
@@ -86,6 +92,37 @@ def typed(call: Call, tensor: TensorValue) -> Value:
     made = moved_and_converted(call, tensor, _Target(dtype, device, bool(legacy), True, True))
     made = alias_of(tensor) if made is tensor else made
     made.dtype, made.device = dtype, device
+    return made
+
+
+TENSOR_TYPE = "torch.tensortype"
+declare(TENSOR_TYPE, "builtins.object")
+
+
+@join_values
+def join_tensor_types(left: Value, right: Value, depth: int = 0) -> Value | None:
+    """Join a type and the same on the GPU: `torch.cuda.FloatTensor if cuda else torch.FloatTensor`."""
+    names = [_tensor_type(side) for side in (left, right)]
+    if names[0] is None or names[0] != names[1]:
+        return None
+    return LibraryObject(TENSOR_TYPE, fields={"name": names[0]})
+
+
+def _tensor_type(value: Value) -> str | None:
+    """Class name of a legacy tensor type without its device; None for other values."""
+    if isinstance(value, LibraryObject) and value.kind == TENSOR_TYPE:
+        return str(value.fields["name"])
+    module, _, name = value.name.rpartition(".") if isinstance(value, Reference) else ("", "", "")
+    return name if name in _LEGACY and module in ("torch", "torch.cuda") else None
+
+
+@method(TENSOR_TYPE, "__call__")
+def create(call: Call) -> Value:
+    """Create a tensor on either device."""
+    fields = call.receiver.fields if isinstance(call.receiver, LibraryObject) else {}
+    made = call_library(call.ev, f"torch.{fields.get('name')}", call.arguments, call.place.node)
+    if isinstance(made, TensorValue):
+        made.device = None
     return made
 
 

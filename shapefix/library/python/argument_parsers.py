@@ -11,10 +11,11 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
-from shapefix.interpreter.option_flags import OptionFlag
+from shapefix.interpreter.option_flags import OptionFlag, OptionText
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.values import (
     NONE,
+    NUMBER,
     ClassValue,
     Constant,
     InstanceValue,
@@ -23,6 +24,7 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
+    is_text,
 )
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.registry import declare, function, method
@@ -52,6 +54,10 @@ def option(name: str, default: Value, flag: str, place: Place) -> Value:
     number = default.value if isinstance(default, Constant) else None
     if isinstance(number, bool):
         return OptionFlag(name, number, flag, place)
+    if isinstance(number, str) and number:
+        return OptionText(name, number)
+    if isinstance(number, float):
+        return NUMBER
     if type(number) is not int or number < 1:
         return Unknown(name)
     return Integer(Size.from_symbol(CommandLineOption(name, number, flag, place)))
@@ -119,8 +125,13 @@ def _value(call: Call, name: str, shown: str) -> Value:
         otherwise = not typed if default is None else default.value
         return Constant(typed) if otherwise is typed else OptionFlag(name, bool(otherwise), shown, call.place)
     plain = action == "store"
-    whole = kind is None or (isinstance(kind, Reference) and kind.name == "builtins.int")
-    if default is None or call.arguments.open or "nargs" in given or not (plain and whole):
+    type_name = kind.name if isinstance(kind, Reference) else None
+    if default is None or call.arguments.open or "nargs" in given or not plain:
+        return Unknown(name)
+    if type_name == "builtins.float":
+        is_number = isinstance(default, Constant) and type(default.value) in (int, float)
+        return NUMBER if is_number else Unknown(name)
+    if kind is not None and type_name != ("builtins.str" if is_text(default) else "builtins.int"):
         return Unknown(name)
     return option(name, default, shown, call.place)
 
@@ -167,12 +178,14 @@ def _parsed(call: Call) -> Value:
         elif chosen:
             # The code states the arguments: without any, all options have their defaults.
             value = Unknown(name) if words else _default(value)
+        elif call.ev.takes_defaults:
+            value = _default(value)
         fields[name] = value
     return LibraryObject(NAMESPACE, {}, call.place, fields)
 
 
 def _default(value: Value) -> Value:
-    if isinstance(value, OptionFlag):
+    if isinstance(value, (OptionFlag, OptionText)):
         return Constant(value.default)
     symbol = value.size.only_symbol if isinstance(value, Integer) else None
     return Constant(symbol.default) if isinstance(symbol, CommandLineOption) else value
@@ -231,7 +244,10 @@ def _object(call: Call, cls: Value, by_option: bool) -> Value:
         if field.given:
             default = Unknown() if field.default is None else resolved(call.ev, field.default)
             value = option(field.name, default, f"--{field.name}", call.place)
+            if by_option and call.ev.takes_defaults:
+                value = _default(value)
             if by_option or isinstance(value, OptionFlag):
                 chosen[field.name] = value
-    is_open = fields is None or not by_option
+    # A class of a library has defaults, too.
+    is_open = not by_option or (fields is None and not call.ev.takes_defaults)
     return call_value(call.ev, cls, Arguments([], chosen, open=is_open), call.place.node)

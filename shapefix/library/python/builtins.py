@@ -14,6 +14,7 @@ from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.functions import invalidate
 from shapefix.interpreter.iteration import each, every, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.option_flags import OptionText, note_option_loss
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.refused_calls import note_refused
 from shapefix.interpreter.subscripts import note_integer
@@ -290,6 +291,8 @@ def type_(call: Call) -> Value:
 @function("builtins.getattr")
 def get_attribute(call: Call) -> Value:
     owner, name, default = call.value(0), call.value(1), call.value(2)
+    if isinstance(name, OptionText):
+        note_option_loss(call.ev)
     if owner is None or not (isinstance(name, Constant) and isinstance(name.value, str)):
         # Perhaps `getattr(self, f"conv{i}")`.
         if owner is None or not is_module(call.ev, owner):

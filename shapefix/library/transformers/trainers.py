@@ -11,6 +11,7 @@ from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.dictionaries import certain_keys, is_complete
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.option_flags import assumed
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
@@ -65,6 +66,14 @@ def training_arguments(call: Call) -> Value:
         fields.setdefault("remove_unused_columns", TRUE)
     facts = Facts.of(DataRequired()) if is_at_least(call.ev, "4.46") else Facts()
     return LibraryObject(call.name, {}, call.place, fields, facts)
+
+
+@join_values
+def join_training_arguments(left: Value, right: Value, depth: int = 0) -> Value | None:
+    """Join the training arguments of a command line and of a file; None for other values."""
+    if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
+        return join_objects(left, right, depth + 1) if left.kind in (ARGUMENTS, SEQ2SEQ_ARGUMENTS) else None
+    return None
 
 
 @function(TRAINER, SEQ2SEQ_TRAINER)
