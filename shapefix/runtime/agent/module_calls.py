@@ -26,6 +26,7 @@ from .construction_sites import ConstructionSites
 from .describe import describe, describe_call, integer_range
 from .evaluation_limits import EvaluationLimits
 from .exceptions import ExceptionRecorder
+from .multiplications import multiplications
 from .overfitting import Overfitting
 from .parameter_counts import parameter_counts
 from .repeated_calls import RepeatedCalls
@@ -183,7 +184,13 @@ class ModuleCalls:
             self._call_sites.forward_returned(module)
             seconds = time.perf_counter() - start
             self._session.sink.write(
-                ModuleExitLine(kind="module_exit", id=number, seconds=round(seconds, 6), out=describe(out))
+                ModuleExitLine(
+                    kind="module_exit",
+                    id=number,
+                    seconds=round(seconds, 6),
+                    multiplications=multiplications(module, args, kwargs, out),
+                    out=describe(out),
+                )
             )
             self._sum(module, "out", out)
         return out
