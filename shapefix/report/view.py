@@ -70,7 +70,7 @@ class View:
         """
         full, folder = self.absolute(path), os.path.normpath(Path(self.folder).absolute())
         inside = full.removeprefix(folder + os.sep)
-        if inside != full or not self.climbs or not os.path.isabs(full):  # noqa: PTH117
+        if inside != full or full == folder or not self.climbs or not os.path.isabs(full):  # noqa: PTH117
             return inside
         try:
             return min(full, os.path.relpath(full, folder), key=len)

@@ -34,6 +34,7 @@ from .row_trials import RowTrials
 from .session import Session
 from .watchers import signatures
 from .watchers.distribution_samples import DistributionSamples
+from .watchers.modes import Modes
 from .watchers.not_finite import ModuleSums
 from .watchers.recorded_evaluation import RecordedEvaluation
 from .watchers.replicas import Replicas
@@ -70,7 +71,8 @@ class ModuleCalls:
         self.overfitting = Overfitting(session)
         self.replicas = Replicas(session)
         self.samples = DistributionSamples(session)
-        self.evaluation = RecordedEvaluation(session)
+        self.modes = Modes(session)
+        self.evaluation = RecordedEvaluation(session, self.modes)
         session.before_end = self.overfitting.report
         self.sums = ModuleSums()
 
@@ -147,6 +149,7 @@ class ModuleCalls:
             if training:
                 self._session.on_phase("loop")
         self._call_sites.returned(call_site)
+        self.modes.called(module, training, caller)
         if training:
             self.evaluation.called(module, args, kwargs, out, caller)
         if first and training:

@@ -19,7 +19,7 @@ def multiplications(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
         if isinstance(module, (_ConvTransposeNd, _ConvNd, nn.Linear)):
             # Each element of the input of a transposed convolution is multiplied, otherwise of the result.
             counted = args[0] if isinstance(module, _ConvTransposeNd) else out
-            return math.prod(module.weight.shape[1:]) * int(counted.numel())
+            return int(math.prod(module.weight.shape[1:]) * counted.numel())
         if isinstance(module, nn.MultiheadAttention):
             names = ("query", "key", "value")
             query, key, value = (args[n] if n < len(args) else kwargs[name] for n, name in enumerate(names))
@@ -27,10 +27,10 @@ def multiplications(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
         if isinstance(module, (nn.RNN, nn.LSTM, nn.GRU)):
             weights = sum(each.numel() for name, each in module.named_parameters() if "weight" in name)
             data = getattr(args[0], "data", args[0])  # of a packed sequence: the elements of all rows
-            return weights * int(data.numel()) // module.input_size
+            return int(weights * data.numel() // module.input_size)
         if isinstance(module, nn.modules.rnn.RNNCellBase):
             weights = module.weight_ih.numel() + module.weight_hh.numel()
-            return weights * int(args[0].numel()) // module.input_size
+            return int(weights * args[0].numel() // module.input_size)
     except (AttributeError, IndexError, KeyError, TypeError, RuntimeError, torch.jit.Error):
         return None
     return None
