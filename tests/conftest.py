@@ -16,7 +16,7 @@ from checking import Check
 from hypothesis import settings
 
 # A run of the tests is a verdict on the change; other examples are drawn by --hypothesis-profile=default.
-settings.register_profile("fixed", derandomize=True, database=None)
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.load_profile("fixed")
 
 

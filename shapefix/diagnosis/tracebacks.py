@@ -37,7 +37,7 @@ _ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
 _QUOTED_ROW = re.compile(r"(?: *\(\.\.\.\))? +(?P<row>\d{1,9})(?: (?P<text>.*))?$")
 _LINK = re.compile(r"</?a\b[^>]*>")
 """Links around paths and rows, as Visual Studio Code stores them."""
-_RICH_FRAME = re.compile(r"(?P<path>\S.*?):(?P<row>\d{1,9})(?: in (?P<function>\S.*))?$")
+_RICH_FRAME = re.compile(r"(?P<path>\S.*?): ?(?P<row>\d{1,9})(?: in (?P<function>\S.*))?$")
 _RICH_ARROW = re.compile(r"[❱>] *(?P<row>\d{1,9}) ?(?P<text>.*)$")
 
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
@@ -400,7 +400,7 @@ class _RichStack(_Stack):
             if self.frames and self.frames[-1].row == int(found["row"]):
                 self._text_of_last(found["text"].strip(" │|"))
             self._head = ""
-        elif not text.strip() or re.match(r" *\d+ |[╭╰│]", text):
+        elif not text.strip() or re.match(r" +\d+ |[╭╰│]", text):
             self._head = ""
         else:
             self._take_head(text)
@@ -411,8 +411,10 @@ class _RichStack(_Stack):
         if len(self._head) > _LONGEST_HEAD:
             self._head = ""
         had = _RICH_FRAME.match(self._head.strip())
-        self._head += text
-        found = _RICH_FRAME.match(re.sub(r" +", " ", self._head.strip()))
+        # A line is broken between words, or within one that is too long for it.
+        heads = [re.sub(r" +", " ", f"{self._head}{between}{text}".strip()) for between in ("", " ")]
+        found = _RICH_FRAME.match(heads[0]) or _RICH_FRAME.match(heads[1])
+        self._head = heads[0] if found is None else found[0]
         if found is None:
             return
         frame = StackFrame(found["path"], int(found["row"]), found["function"] or "")

@@ -160,14 +160,15 @@ def by_default(ev: Evaluator, place: Place) -> Device | None:
         return placed(ev, contexts[-1], place)
     if any(frame.module.mentions("set_default_") for frame in ev.frames):
         return None
-    return Device(DeviceKind.CPU, "cpu", None, place, _method_of_module(ev), True)
+    return Device(DeviceKind.CPU, "cpu", None, place, method_of_module(ev), True)
 
 
 FORWARD = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
 """Methods of modules for computing on inputs."""
 
 
-def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
+def method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
+    """The constructor or the computing method of a module that is running now."""
     for frame in reversed(ev.frames):
         function = frame.function
         if isinstance(function, cst.FunctionDef) and is_module(ev, frame.receiver):
@@ -252,7 +253,7 @@ def _keep_apart(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.
 
     It is not registered, so that a move of the module leaves it where it is.
     """
-    method = _method_of_module(ev)
+    method = method_of_module(ev)
     if method is None or method.name.value != "__init__" or not isinstance(value, TensorValue):
         return
     if not value.own and is_same_device(value.device, OF_MODULE):

@@ -60,12 +60,14 @@ class Broadcast(OperationEvent):
     """Loss of two tensors of the same sizes, except for one dimension of size 1 in only one of them.
 
     Each is repeated along a dimension of the other, which is never meant for predictions and targets. longer
-    is the number of the operand with the additional dimension dim.
+    is the number of the operand with the additional dimension dim. With is_repeated, both have it, and
+    longer is the number of the operand with size 1.
     """
 
     longer: int
     dim: int
     result: TensorValue | None
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,9 @@ def note_gradient_read(ev: Evaluator, tensor: TensorValue, place: Place) -> None
 
 
 @hooks.end_first_pass
-def _note_replaced(ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]]) -> None:
+def _note_replaced(
+    ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]], again: Callable[[], None]
+) -> None:
     """Report each read of a gradient of a leaf replaced by the pass."""
     if ev.silenced or ev.state[Gradients].retained:
         return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
@@ -29,7 +29,7 @@ class GraphReused(Event):
     backward is the second one, first the earlier one, the same in a loop. made is the operation of the shared
     part. loop is the loop with both; is_carried is whether a pass of it passes the part on to the next one.
     names are the variables with results in the shared part; for a state the one that carries it, a tuple if
-    is_tuple.
+    is_tuple. is_unset is whether the state is None in the first pass.
     """
 
     backward: Backward
@@ -39,6 +39,23 @@ class GraphReused(Event):
     is_carried: bool
     names: frozenset[str] = frozenset()
     is_tuple: bool = False
+    is_unset: bool = False
+
+
+class _Rehearsed:
+    """Backwards of the next pass of a loop, recorded while it is rehearsed."""
+
+    __slots__ = ("backwards",)
+
+    def __init__(self) -> None:
+        self.backwards: list[Backward] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _NextPass:
+    """Rehearsal of the next pass of a loop; its copies for rehearsals share the record."""
+
+    record: _Rehearsed = field(default_factory=_Rehearsed)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,16 +72,24 @@ class _Change:
 
 
 @hooks.end_first_pass
-def _note_later_passes(ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]]) -> None:
+def _note_later_passes(
+    ev: Evaluator, loop: Loop, start: int, changes: list[tuple[str, Any, Any]], again: Callable[[], None]
+) -> None:
     """Report each backward of a loop with the same graph in its next pass."""
-    if ev.silenced or not any(True for _ in _backwards(ev, loop)) or _may_differ(loop, changes):
+    if ev.silenced or not any(True for _ in _backwards(ev, loop)):
+        return
+    unset = [each for each in changes if _is_unset(*each)]
+    if unset:
+        _note_next_pass(ev, loop, unset, again)
+        return
+    if _may_differ(loop, changes):
         return
     changed = list(_tensors(changes))
     before = {id(change.old) for change in changed if isinstance(change.old, TensorValue)}
     results = ev.state[SavedTensors].results
     for backward in _backwards(ev, loop):
         loss = backward.loss
-        if not isinstance(loss, TensorValue):
+        if not isinstance(loss, TensorValue) or backward.keeps_graph:
             continue
         within = tuple(each.loop for each in backward.loops)
         found = [
@@ -91,9 +116,67 @@ def _note_later_passes(ev: Evaluator, loop: Loop, start: int, changes: list[tupl
             )
 
 
+def _is_unset(name: str, old: Any, new: Any) -> bool:
+    """Whether a variable is None before the first pass of a loop, and a result with a graph after it."""
+    if name.startswith(".") or not isinstance(old, Constant) or old.value is not None:
+        return False
+    parts = elements(new) or (new,) if isinstance(new, Value) else ()
+    return any(isinstance(part, TensorValue) and requires_grad(part) for part in parts)
+
+
+def _note_next_pass(
+    ev: Evaluator, loop: Loop, unset: list[tuple[str, Any, Any]], again: Callable[[], None]
+) -> None:
+    """Report the backwards of the next pass through the graph of the first one, with a state unset before."""
+    carried = [(name, new) for name, _, new in unset if _is_read_and_set(loop, name)]
+    firsts = [each for each in _backwards(ev, loop) if not each.keeps_graph]
+    if len(carried) != 1 or not firsts:
+        return
+    record = ev.state[_NextPass].record
+    found: list[Backward] = []
+    record.backwards = found
+    again()
+    record.backwards = None
+    results = ev.state[SavedTensors].results
+    ((name, state),) = carried
+    for first in firsts:
+        used = [results[each] for each in _graph_of_value(first.loss) if each in results]
+        freed = {_moment(made) for made in used if made.once}
+        for backward in found:
+            if backward.place.node is not first.place.node or not backward.loops[-1].certain:
+                continue
+            known = [results[each] for each in _graph_of_value(backward.loss) if each in results]
+            shared = [made for made in known if _moment(made) in freed]
+            if shared:
+                is_tuple = not isinstance(state, TensorValue)
+                names = frozenset({name})
+                ev.emit(
+                    GraphReused(
+                        first.place,
+                        first.calls,
+                        first,
+                        first,
+                        shared[0],
+                        loop,
+                        True,
+                        names,
+                        is_tuple,
+                        is_unset=True,
+                    )
+                )
+                break
+
+
+def _graph_of_value(loss: Value | None) -> list[TensorValue]:
+    return graph_of(loss) if isinstance(loss, TensorValue) else []
+
+
 def note_second_backward(ev: Evaluator, backward: Backward) -> None:
     """Report a backward through a graph already used by an earlier one of the same function."""
     loss = backward.loss
+    rehearsed = ev.state[_NextPass].record.backwards
+    if rehearsed is not None:
+        rehearsed.append(backward)
     if ev.silenced or not isinstance(loss, TensorValue):
         return
     results = ev.state[SavedTensors].results
@@ -101,7 +184,7 @@ def note_second_backward(ev: Evaluator, backward: Backward) -> None:
     shared = [each for each in graph_of(loss) if each in results]
     earlier = [each for each in ev.events if isinstance(each, Backward) and each is not backward][-_FEW:]
     for first in earlier if shared else ():
-        if first.calls != backward.calls or not isinstance(first.loss, TensorValue):
+        if first.keeps_graph or first.calls != backward.calls or not isinstance(first.loss, TensorValue):
             continue
         if tuple(each.loop for each in first.loops) != loops:
             continue

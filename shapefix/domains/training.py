@@ -111,7 +111,8 @@ class Backward(TrainingEvent):
     """Call of `loss.backward()`; loss is None for other values than tensors.
 
     requires is whether the loss requires a gradient, None if unknown; leaf is whether the loss
-    is a leaf itself, so that its gradient flows no further.
+    is a leaf itself, so that its gradient flows no further. keeps_graph is whether the graph may be used
+    again afterward: `retain_graph=True`.
     """
 
     is_of_values: ClassVar[bool] = True
@@ -120,6 +121,7 @@ class Backward(TrainingEvent):
     requires: bool | None
     leaf: bool
     gradients: PendingGradients
+    keeps_graph: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -27,9 +27,11 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.texts import joined
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
+    FLOAT,
     NUMBER,
     TEXT,
     Constant,
+    Float,
     Integer,
     LibraryObject,
     Number,
@@ -134,7 +136,7 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
             return joined([left, right])
         return TEXT if kind in (cst.Add, cst.Multiply, cst.Modulo) else Unknown()
     if isinstance(left, Number) or isinstance(right, Number):
-        return NUMBER if _is_number(left) and _is_number(right) and kind in _ARITHMETIC else Unknown()
+        return _number_of(kind, left, right)
     if isinstance(left, Integer) or isinstance(right, Integer):
         return _symbolic(kind, left, right)
     if isinstance(left, (Unknown, Constant)) and isinstance(right, (Unknown, Constant)):
@@ -195,10 +197,22 @@ def _is_small(number: Any) -> bool:
     return isinstance(number, (int, float)) and abs(number) <= 64
 
 
+def _number_of(kind: type, left: Value, right: Value) -> Value:
+    """Result of two numbers: a float if one of them is, and for a quotient."""
+    if not (_is_number(left) and _is_number(right) and kind in _ARITHMETIC):
+        return Unknown()
+    is_float = kind is cst.Divide or any(map(_is_float, (left, right)))
+    return FLOAT if is_float else NUMBER
+
+
+def _is_float(value: Value) -> bool:
+    return isinstance(value, Float) or (isinstance(value, Constant) and isinstance(value.value, float))
+
+
 def _symbolic(kind: type, left: Value, right: Value) -> Value:
     function = SIZES.get(kind)
     if function is None:
-        return NUMBER if _is_number(left) and _is_number(right) and kind in _ARITHMETIC else Unknown()
+        return _number_of(kind, left, right)
     if isinstance(left, Unknown) and isinstance(right, Unknown) and not (left.hint and right.hint):
         return Unknown()
     a, b = as_size(left), as_size(right)
@@ -276,7 +290,7 @@ def negate(ev: Evaluator, kind: type, value: Value, node: cst.CSTNode) -> Value:
         except TypeError:
             return Unknown()
     if isinstance(value, Number):
-        return NUMBER
+        return FLOAT if isinstance(value, Float) else NUMBER
     if isinstance(value, Integer) and kind is cst.Minus:
         return Integer(-value.size)
     return Unknown()

@@ -17,8 +17,8 @@ from shapefix.interpreter.names import peek, resolved
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
+    FLOAT,
     NONE,
-    NUMBER,
     BoundMethod,
     FunctionValue,
     InstanceValue,
@@ -285,7 +285,7 @@ def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) 
         if value is None or (isinstance(param.default, cst.Name) and param.default.value == "None"):
             # A parameter with a float default, such as 0.5, is rarely a number of elements.
             is_float = isinstance(_unsigned(param.default), cst.Float)
-            value = NUMBER if is_float else unknown(name, tensor=getattr(value, "tensor", None))
+            value = FLOAT if is_float else unknown(name, tensor=getattr(value, "tensor", None))
         names[name] = value
     if isinstance(params.star_arg, cst.Param):
         names[params.star_arg.name.value] = ListValue(None)

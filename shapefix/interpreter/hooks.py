@@ -57,10 +57,12 @@ bind_entry_point: Hooks[Callable[[Evaluator, Frame], None]] = Hooks()
 begin_loop: Hooks[Callable[[Evaluator, Loop], None]] = Hooks()
 """A `for` loop is about to run; its iterable is known."""
 
-end_first_pass: Hooks[Callable[[Evaluator, Loop, int, list[tuple[str, Any, Any]]], None]] = Hooks()
+EndOfFirstPass = Callable[[Evaluator, Loop, int, list[tuple[str, Any, Any]], Callable[[], None]], None]
+end_first_pass: Hooks[EndOfFirstPass] = Hooks()
 """The first pass of a loop, begun at this step, ends: each changed variable, its values before and after.
 
-The name of an attribute or a key begins with a dot. Not called for a pass that ends in several ways.
+The name of an attribute or a key begins with a dot. Not called for a pass that ends in several ways. The last
+argument runs the next pass without events or lasting changes.
 """
 
 end_loop: Hooks[Callable[[Evaluator, Loop], None]] = Hooks()

@@ -13,9 +13,11 @@ from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue, join_devices, join_rows, requires_grad, tensor_row
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
+    FLOAT,
     NUMBER,
     TEXT,
     Constant,
+    Float,
     InstanceValue,
     Integer,
     LibraryObject,
@@ -146,9 +148,9 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
             return known
         if is_text(left) and is_text(right):
             return TEXT
-        return NUMBER if _is_number(left) and _is_number(right) else Unknown()
+        return _any_number(left, right) if _is_number(left) and _is_number(right) else Unknown()
     if _is_number(left) and _is_number(right):
-        return NUMBER
+        return _any_number(left, right)
     if isinstance(left, Integer) and isinstance(right, Integer) and left.size == right.size:
         return left
     if isinstance(left, TensorValue) and isinstance(right, TensorValue):
@@ -247,6 +249,12 @@ def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value
 def _is_number(value: Value) -> bool:
     # An int may still be used as a size, and then it must be its own symbol.
     return isinstance(value, Number) or (isinstance(value, Constant) and isinstance(value.value, float))
+
+
+def _any_number(left: Value, right: Value) -> Number:
+    """Either of two numbers: a float if both are."""
+    is_float = all(isinstance(each, (Float, Constant)) for each in (left, right))
+    return FLOAT if is_float else NUMBER
 
 
 def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.large_literals import LeafSummary, Summary
-from shapefix.interpreter.values import NONE, NUMBER, TEXT, Integer, Unknown, Value
+from shapefix.interpreter.values import FLOAT, NONE, NUMBER, TEXT, Integer, Unknown, Value
 from shapefix.tensors.polynomials import Size
 
 
@@ -26,7 +26,9 @@ def _leaf_value(leaf: LeafSummary) -> Value:
     match leaf.kind:
         case "int":
             return Integer(Size.symbol("n", least=min(leaf.least, 1)))
-        case "float" | "number":
+        case "float":
+            return FLOAT
+        case "number":
             return NUMBER
         case "text":
             return TEXT

@@ -17,7 +17,7 @@ from shapefix.interpreter.journal import UNCHANGED, Changes, content
 from shapefix.interpreter.loop_assignments import assignments, may_break
 from shapefix.interpreter.modules import target_names
 from shapefix.interpreter.per_item_sizes import axes_of, now
-from shapefix.interpreter.rehearsals import find_later_changes
+from shapefix.interpreter.rehearsals import find_later_changes, rehearse_next_pass
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
@@ -144,6 +144,15 @@ def _repeat(
     if ev.rehearsals:
         # Each write is joined again by every loop around this one.
         ev.rehearsed += sum(len(path.written) for path in (state, *loop.breaks, *loop.continues))
+
+    def later() -> list[Changes]:
+        again = ev.open_loop(node, None, ev.steps, ev.journal.depth)
+        ev.journal.begin()
+        end = run()
+        ev.close_loop()
+        state = ev.journal.undo()
+        return [*again.breaks, *again.continues, *([state] if end is Flow.FALLS_THROUGH else ())]
+
     if end is Flow.FALLS_THROUGH and not loop.continues:
         changes = [
             (
@@ -154,18 +163,10 @@ def _repeat(
             for container, key, after in state.written.values()
         ]
         for hook in hooks.end_first_pass:
-            hook(ev, loop, start, changes)
+            hook(ev, loop, start, changes, lambda: rehearse_next_pass(ev, [state], later))
     iterated = [*loop.continues, state] if end is Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
     carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since, item)
-
-    def later() -> list[Changes]:
-        again = ev.open_loop(node, None, ev.steps, ev.journal.depth)
-        ev.journal.begin()
-        end = run()
-        ev.close_loop()
-        state = ev.journal.undo()
-        return [*again.breaks, *again.continues, *([state] if end is Flow.FALLS_THROUGH else ())]
 
     find_later_changes(ev, carried, iterated, start, later)
     left: list[Changes] = []

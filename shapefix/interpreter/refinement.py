@@ -93,11 +93,12 @@ def refine_rank(
 def note_assumed(ev: Evaluator, sizes: Sequence[Size], known: Sequence[Size | None]) -> None:
     """Note that the rank of a tensor with these sizes is assumed.
 
-    It is recognized by its first new size: one that was known before may be that of other tensors, too.
+    It is recognized by its first size if that is new, else by all of its new sizes: one that was known before
+    may be that of other tensors, too, and a layer may replace the others.
     """
-    first = next((size for size, old in zip(sizes, known, strict=True) if old is None), sizes[0])
-    if first.only_symbol is not None:
-        ev.state[AssumedRanks].firsts.add(first.only_symbol)
+    new = [size for size, old in zip(sizes, known, strict=True) if old is None]
+    marks = new[:1] if known[0] is None else new or sizes[:1]
+    note_open(ev, marks)
 
 
 def note_open(ev: Evaluator, new: Iterable[Size]) -> None:

@@ -70,6 +70,17 @@ def find_later_changes(
     carried.give_up([*first, *later])
 
 
+def rehearse_next_pass(ev: Evaluator, first: Sequence[Changes], run: Callable[[], object]) -> None:
+    """Run one more pass of a loop from the state after the first one, within the limit of all rehearsals."""
+    if ev.rehearsals or ev.rehearsed > MOST_STEPS:
+        return
+    ev.journal.begin()
+    ev.journal.apply(first)
+    with _rehearsal(ev):
+        run()
+    ev.journal.undo()
+
+
 @contextmanager
 def _rehearsal(ev: Evaluator) -> Iterator[list[Value]]:
     """Run code without events; afterwards the run goes on as if it had not happened.

@@ -161,15 +161,16 @@ class Storage:
     """Memory shared by a tensor with all its views, and the writes to it.
 
     mask is the place of -100, overwritten is True for any other write, on some path. grafted is True if a
-    value was written that may carry a graph.
+    value was written that may carry a graph. whole is the array with all of it, once another one is a view.
     """
 
-    __slots__ = ("grafted", "mask", "overwritten")
+    __slots__ = ("grafted", "mask", "overwritten", "whole")
 
     def __init__(self) -> None:
         self.mask: LabelMask | None = None
         self.overwritten = False
         self.grafted = False
+        self.whole: TensorValue | None = None
 
 
 class CutKind(Enum):

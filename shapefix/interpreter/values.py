@@ -210,6 +210,12 @@ class Number(Value):
     __slots__ = ()
 
 
+class Float(Number):
+    """Float of unknown value."""
+
+    __slots__ = ()
+
+
 class WholeNumber(Number):
     """Float without a fraction: a label read from a row of floats."""
 
@@ -220,6 +226,7 @@ class WholeNumber(Number):
 
 
 NUMBER = Number()
+FLOAT = Float()
 NONE = Constant(None)
 TRUE = Constant(True)
 FALSE = Constant(False)

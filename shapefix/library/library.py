@@ -12,7 +12,7 @@ import shapefix.library
 from shapefix.domains.gradients import NO_GRAD
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
+from shapefix.interpreter.values import FLOAT, TEXT, LibraryObject, Value
 from shapefix.library.data.datasets.objects import any_dataset, one_or_splits
 from shapefix.library.data.datasets.splits import like
 from shapefix.library.declared_functions import handler_of
@@ -247,7 +247,7 @@ class TorchLibrary:
             return scalers.any_scaler()
         if name in _DATASETS:
             return any_dataset() if name.endswith(".Dataset") else like(any_dataset())
-        return NUMBER if name == "builtins.float" else None
+        return FLOAT if name == "builtins.float" else None
 
     def is_transparent(self, decorator: str) -> bool:
         return decorator in _TRANSPARENT

@@ -173,6 +173,7 @@ def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | Non
     if not returned:
         is_stub = any(isinstance(each, (cst.Raise, cst.Yield)) for each in inside)
         learns = any(isinstance(each, cst.Assign) and _names_loss(each) for each in inside)
+        learns = learns or next(logged_losses(step), None) is not None
         backward = any(name.endswith(".backward") for name in calls)
         return None if is_stub or backward or not learns else (StepFault.NOTHING, step.name)
     for each in returned:
@@ -180,6 +181,16 @@ def _fault_of_step(step: cst.FunctionDef) -> tuple[StepFault, cst.CSTNode] | Non
         if keys is not None and "loss" not in keys:
             return StepFault.KEYS, each
     return None
+
+
+def logged_losses(step: cst.FunctionDef) -> Iterator[cst.BaseExpression]:
+    """Yield the values logged under the name of a loss: `self.log("train/loss", outputs.loss)`."""
+    for node in _own(step.body):
+        if isinstance(node, cst.Call) and dotted_name(node.func) == "self.log" and len(node.args) > 1:
+            name, value = node.args[0].value, node.args[1]
+            text = name.evaluated_value if isinstance(name, cst.SimpleString) else ""
+            if isinstance(text, str) and "loss" in text.lower() and value.keyword is None and not value.star:
+                yield value.value
 
 
 def _collecting(cls: ClassValue, step: cst.FunctionDef) -> Iterator[cst.Call]:

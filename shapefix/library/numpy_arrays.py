@@ -328,13 +328,16 @@ def written(call: Call) -> Value:
     held, value = as_array(call.receiver), call.value(1)
     if held is None:
         return NONE
-    known, number = range_of(held), range_of(value) or listed(TensorValue(), value).extremes
+    whole = held.storage.whole or held
+    known, number = range_of(whole), range_of(value) or listed(TensorValue(), value).extremes
     is_larger = known is not None and number is not None and at_least(number.most - known.most, 0)
-    if known is not None and number is not None and is_larger:
-        # Perhaps no other number is left.
+    is_certain = not any(frame.undecided for frame in call.ev.frames)
+    if known is not None and number is not None and is_larger and is_certain:
+        # Perhaps no other number is left. The write of a loop holds after it.
         both = any_of(known, number)
         added = ValueRange(number.least, number.most, True, None if both is None else both.values)
-        call.ev.journal.write(held, "extremes", fitting(added, held.dtype))
+        for each in (held, whole):
+            each.extremes = fitting(added, each.dtype)
     else:
         held.storage.overwritten = True
     return NONE
@@ -373,6 +376,17 @@ def length(call: Call) -> Value:
     return integer(held.layout.sizes[0]) if held and held.layout and held.layout.rank else Unknown()
 
 
+@method(ARRAY, "__iter__")
+def rows(call: Call) -> Value:
+    """Views of the rows of an array of several dimensions, one by one."""
+    held = as_array(call.receiver)
+    if held is None or held.layout is None or held.layout.rank < 2:
+        return Unknown()
+    index = Integer(Size.symbol("i", least=0))
+    view = part(Call(call.ev, f"{ARRAY}.__getitem__", call.place, Arguments([index]), call.receiver))
+    return ListValue(None, view, held.layout.sizes[0])
+
+
 @method(ARRAY, "__getitem__")
 def part(call: Call) -> Value:
     """Part of an array by ints and slices; other indices follow numpy's own rules."""
@@ -400,6 +414,7 @@ def part(call: Call) -> Value:
     array = as_array(part_)
     if array is not None:
         array.storage = held.storage
+        held.storage.whole = held.storage.whole or held
         if isinstance(made, TensorValue):
             array.extremes = made.extremes
         if array.extremes is None and isinstance(call.receiver, LibraryObject):

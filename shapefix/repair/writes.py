@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -132,7 +133,7 @@ def _swap(path: str | Path, target: Path, draft: Path, old: BinaryIO, expected: 
     if lease.has_writer:
         raise ChangedOnDisk(path)
     _require_same(path, target, old, expected)
-    replaced = draft.stat().st_ino
+    placed = draft.stat()
     if not exchange(draft, target):
         draft.replace(target)
         return
@@ -141,18 +142,23 @@ def _swap(path: str | Path, target: Path, draft: Path, old: BinaryIO, expected: 
         if lease.is_contested():
             raise ChangedOnDisk(path)
     except BaseException:
-        _restore(target, draft, replaced)
+        _restore(target, draft, placed)
         raise
 
 
-def _restore(target: Path, draft: Path, placed: int) -> None:
-    """Put back the latest save of another program; placed is the inode at the target now."""
-    for _ in range(_MOST_EXCHANGES):
-        other = draft.stat().st_ino
-        exchange(draft, target)
-        if draft.stat().st_ino == placed:
-            return
-        placed = other
+def _restore(target: Path, draft: Path, placed: os.stat_result) -> None:
+    """Put back the latest save of another program; placed is the file at the target now."""
+    assert sys.platform == "linux", "only Linux exchanges files"
+    with contextlib.ExitStack() as kept_open:
+        for _ in range(_MOST_EXCHANGES):
+            # The inode number of an open file is not reused by a later save.
+            descriptor = os.open(draft, os.O_PATH)
+            kept_open.callback(os.close, descriptor)
+            saved = os.fstat(descriptor)
+            exchange(draft, target)
+            if os.path.samestat(draft.stat(), placed):
+                return
+            placed = saved
 
 
 def _is_at(path: Path, file: BinaryIO) -> bool:

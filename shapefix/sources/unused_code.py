@@ -30,6 +30,10 @@ _PATH = re.compile(r"\w+(?:[.:/-]\w+)*")
 """A string that may be looked up: `Net`, `models.net.Net`, `models.net:Net`; a sentence is not."""
 _PROGRAMS = frozenset({"backward", "fit", "Trainer", "load_state_dict"})
 """Names in code that trains a model, or loads a trained one."""
+_SCRIPTS = _PROGRAMS | {"parse_args"}
+"""Names in code that a person runs."""
+_FROM_THE_WEB = frozenset({"load_url", "load_state_dict_from_url", "model_zoo"})
+"""Names in library code that loads published weights."""
 _COMMAND_LINES = frozenset({"fire", "typer", "click", "jsonargparse", "invoke", "absl"})
 """Libraries that make commands of functions and methods."""
 _PLAIN_BASES = frozenset({"Module", "object", "ABC", "Generic", "Protocol"})
@@ -131,9 +135,9 @@ class UnusedCode:
         return any(isinstance(node, ast.Call) and ast.dump(node.func) in called for node in ast.walk(forward))
 
     def is_demo(self, path: str, row: int) -> bool:
-        """Whether a row is in the `if __name__ == "__main__":` of a module of another program.
+        """Whether a row is in the `if __name__ == "__main__":` of a module that other files import.
 
-        The module itself does not train; the run of the program shows what the module is used for.
+        The module itself does not train; the runs of the others show what the module is used for.
         """
         if len(self._files) > _MOST_FILES or not path.endswith(".py"):
             return False
@@ -146,12 +150,12 @@ class UnusedCode:
             return False
         if path not in self._in_programs:
             others = distances(self._project, {path}, self._references).keys() - {path}
-            self._in_programs[path] = not self._is_program(path) and any(map(self._is_program, others))
+            self._in_programs[path] = bool(others) and not self._is_program(path)
         return self._in_programs[path]
 
     def _unused(self, path: str, around: list[Definition]) -> str:
         outer = around[0]
-        if not any(map(self._is_program, self._users(path))):
+        if not any(self._is_program(each, _SCRIPTS) for each in self._users(path)):
             # The code that uses the file is elsewhere: in a notebook, or in another project.
             return ""
         if not self._is_used(path, outer):
@@ -265,10 +269,10 @@ class UnusedCode:
     def _references(self) -> dict[str, tuple[ImportStatement, ...]]:
         return references_of((each for each in self._files if each.endswith(".py")), self._data)
 
-    def _is_program(self, path: str) -> bool:
-        """Whether used code of a file trains or loads a model."""
+    def _is_program(self, path: str, named: frozenset[str] = _PROGRAMS) -> bool:
+        """Whether used code of a file has one of these names: it trains or loads a model."""
         return any(
-            not _PROGRAMS.isdisjoint(region.names)
+            not (named - _loaded_from_web(region)).isdisjoint(region.names)
             and (not region.owner or region.owner == "main" or self._is_alive(region.owner, frozenset()))
             for region in self._code(path).regions
         )
@@ -295,6 +299,11 @@ class UnusedCode:
         return b"[metadata]" in cfg or any(
             table in pyproject for table in (b"[project]", b"[build-system]", b"[tool.poetry]")
         )
+
+
+def _loaded_from_web(region: _Region) -> frozenset[str]:
+    """Names of a region that are no sign of a program: a library loads published weights."""
+    return frozenset() if _FROM_THE_WEB.isdisjoint(region.names) else frozenset({"load_state_dict"})
 
 
 def _whole_word(name: str) -> re.Pattern[bytes]:

@@ -65,6 +65,11 @@ def equal(prediction: str | None, target: str | None, autocast: bool) -> None:
     raise WrongDtype(f"Found dtype {target} but expected {prediction}", target, (prediction,), 1, other=0)
 
 
+def is_cast(dtype: str | None) -> bool:
+    """Check for a dtype that autocast converts."""
+    return dtype in _CAST
+
+
 def differ(one: str, two: str, autocast: bool) -> bool:
     """Check that two dtypes differ, even after a cast by autocast if autocast may be active."""
     return one != two and not (autocast and one in _CAST and two in _CAST)

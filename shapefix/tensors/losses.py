@@ -101,6 +101,25 @@ def extra_dimension(longer: Sizes, shorter: Sizes) -> int | None:
     return None
 
 
+def repeated_dimension(one: Sizes, two: Sizes) -> tuple[int, int] | None:
+    """Return the operand repeated along a dimension of its size 1, and the dimension.
+
+    Both have the same rank and differ in that dimension only. None for one number compared with all others.
+    """
+    if len(one) != len(two):
+        return None
+    differ = [dim for dim, (left, right) in enumerate(zip(one, two, strict=True)) if not same(left, right)]
+    if len(differ) != 1:
+        return None
+    (dim,) = differ
+    sizes = one[dim].value, two[dim].value
+    if None in sizes or 1 not in sizes:
+        return None
+    operand = sizes.index(1)
+    others = [size for at, size in enumerate((one, two)[operand]) if at != dim]
+    return (operand, dim) if any(size.value != 1 for size in others) else None
+
+
 def same_rank(*shapes: Sizes) -> None:
     """Check operands of equal rank, broadcast against each other."""
     for number, shape in enumerate(shapes[1:], 1):

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from site_pages import SitePage, adapted, made_pages, navigation
 
-_CSS = ".md-grid { max-width: 75rem }\n"
-"""The outputs of the README have 100 columns."""
+_CSS = ".md-grid { max-width: 75rem }\n.md-typeset pre > code { font-size: .58rem }\n"
+"""The outputs of the README have 100 columns, which fit beside both menus at 1280 pixels."""
 _made: list[SitePage] = []
 
 

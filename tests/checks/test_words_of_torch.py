@@ -13,7 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 """
-CODES = frozenset({"SF503", "SF506", "SF508", "SF510", "SF512"})
+CODES = frozenset({"SF503", "SF506", "SF507", "SF508", "SF510", "SF512"})
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,8 @@ CODES = frozenset({"SF503", "SF506", "SF508", "SF510", "SF512"})
         ("nn.Conv2d(3, 8, 3, padding=1, padding_mode='reflect')(torch.rand(8, 1, 28, 28))", False),
         ("nn.Conv2d(3, 8, 2, padding='same')(torch.rand(8, 1, 28, 28))", False),
         ("nn.Conv2d(3, 8, 3, padding=(1, 1))(torch.rand(8, 1, 28, 28))", True),
+        ("nn.GRU(3, 5, num_layers=2)(torch.rand(7, 4, 3), torch.zeros(2, 6, 5))", True),
+        ("nn.LSTM(3, 5)(torch.rand(7, 4, 3), (torch.zeros(1, 4, 5), torch.zeros(1, 8, 5)))", True),
     ],
 )
 def test_the_sizes_are_those_of_the_exception(check: Check, code: str, is_whole: bool) -> None:

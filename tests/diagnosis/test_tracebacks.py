@@ -93,8 +93,8 @@ def test_exceptions_are_read_back(
     assert report.prefix == (prefix if prefix.strip() else "")
 
 
-@settings(max_examples=20)
-@given(_ERRORS, st.integers(0, 2), st.integers(50, 200), st.booleans())
+@settings(max_examples=40)
+@given(_ERRORS, st.integers(0, 2), st.integers(40, 140), st.booleans())
 def test_rich_tracebacks_are_read_back(error: Exception, depth: int, width: int, plain: bool) -> None:
     raised = _caught(depth, [error], chained=False)
     shown = io.StringIO()

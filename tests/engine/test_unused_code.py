@@ -219,3 +219,59 @@ def test_a_demo_in_a_module_of_a_program_is_info(
     assert [each.severity for each in found] == severities
     demos = [each for each in found if each.severity is Severity.INFO]
     assert all(each.reservation == "only the demo at line 15 runs this code" for each in demos)
+
+
+SELF_TEST = """\
+import torch
+from torch import nn
+from torch.utils import model_zoo
+
+
+class Backbone(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+def backbone():
+    net = Backbone()
+    net.load_state_dict(model_zoo.load_url("https://example.org/net.pth"))
+    return net
+
+
+if __name__ == "__main__":
+    net = backbone()
+    output, features = net(torch.rand(1, 3, 16, 16))
+"""
+SEGMENTER = """\
+from backbone import backbone
+from torch import nn
+
+
+def build():
+    return nn.Sequential(backbone(), nn.ReLU())
+"""
+
+
+def test_a_self_test_of_a_module_that_others_import_is_info(tmp_path: Path) -> None:
+    (tmp_path / "backbone.py").write_text(SELF_TEST, "utf-8")
+
+    def severities() -> list[Severity]:
+        session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
+        return [each.severity for each in (*session.findings(), *session.hidden())]
+
+    assert severities() == [Severity.ERROR]
+    (tmp_path / "segmenter.py").write_text(SEGMENTER, "utf-8")
+    assert severities() == [Severity.INFO]
+
+
+def test_a_script_with_options_shows_what_it_uses(tmp_path: Path) -> None:
+    (tmp_path / "loss.py").write_text(OLD, "utf-8")
+    options = "import argparse\nargs = argparse.ArgumentParser().parse_args()\n"
+    (tmp_path / "main.py").write_text(options, "utf-8")
+    session = CheckSession((str(tmp_path),), Settings(CheckOptions(use_cache=False))).run()
+    assert not session.findings()
+    assert [each.unused for each in session.hidden()] == ["OldNet"]

@@ -8,6 +8,7 @@ import pytest
 from checking import Check
 from differential import IMPORTS, compare, executed, revealed
 
+from shapefix.domains.gradients import carries_graph
 from shapefix.engine.analysis import FileAnalyzer
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.sources.project import Project
@@ -301,3 +302,64 @@ def test_weights_that_are_moved_elsewhere(move: str, check: Check) -> None:
     text = f"{IMPORTS}\nnet = nn.Sequential(nn.Linear(4, 4))\n{{}}\nnet(torch.zeros(3, 4).cuda())\n"
     assert not check(text.format(move), ["SF602"])
     assert len(check(text.format(""), ["SF602"])) == 1
+
+
+FROZEN = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(4))
+            self.listed = nn.ParameterList([nn.Parameter(torch.ones(4))])
+            self.named = nn.ParameterDict({{"one": nn.Parameter(torch.ones(4))}})
+            self.layer = nn.Linear(4, 4)
+    net = Net()
+    {convert}
+    {freeze}
+    reveal(net.scale), reveal(net.listed[0]), reveal(net.named["one"]), reveal(net.layer.weight)
+"""
+FREEZING = (
+    "net.requires_grad_(False)",
+    "net.requires_grad_(False).requires_grad_()",
+    "for each in net.parameters(): each.requires_grad = False",
+    "for each in net.parameters(): each.requires_grad_(False)",
+    "for _, each in net.named_parameters(): each.requires_grad = False",
+    "net.listed.requires_grad_(False)",
+    "pass",
+)
+
+
+@pytest.mark.parametrize("freeze", FREEZING)
+@pytest.mark.parametrize("convert", ["pass", "net.double()", "net.half().float()"])
+def test_parameters_of_every_kind_are_frozen(convert: str, freeze: str) -> None:
+    source = FROZEN.format(convert=convert, freeze=freeze)
+    for ours, real in zip(revealed(source), executed(source), strict=True):
+        compare(ours, real)
+        assert isinstance(ours, TensorValue)
+        assert carries_graph(ours) is not None or freeze == "pass" or ".layer" in freeze
+
+
+LATE_BUFFER = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {register}
+        self.table = torch.eye(4)
+
+    def forward(self, x):
+        return x @ self.table
+
+net = Net().cuda()
+net(torch.ones(2, 4).cuda())
+"""
+
+
+@pytest.mark.parametrize("first", ["None", "torch.zeros(1)"])
+def test_a_buffer_that_gets_its_tensor_later_moves_with_the_module(first: str, check: Check) -> None:
+    text = LATE_BUFFER.format(register=f'self.register_buffer("table", {first})')
+    assert not check(text)
+    names: dict[str, object] = {}
+    exec(text.replace(".cuda()", ".to('meta')"), names)
+    assert [each.code for each in check(LATE_BUFFER.format(register="pass"))] == ["SF603"]

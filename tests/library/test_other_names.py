@@ -16,11 +16,11 @@ SHIPPED = json.loads(FILE.read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_both_names_are_of_one_object(package: str) -> None:
-    assert SHIPPED[package]["version"] == version(package).partition("+")[0], (
-        "run tests/library/generate_other_names.py"
-    )
+    """A newer release may drop a name, but not give it to another object."""
+    is_same_release = SHIPPED[package]["version"] == version(package).partition("+")[0]
     for other, name in SHIPPED[package]["names"].items():
-        assert found(other) is found(name) is not None, other
+        named = found(other)
+        assert named is found(name) is not None or (named is None and not is_same_release), other
         assert public_name(other) == name
 
 

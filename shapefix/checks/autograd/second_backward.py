@@ -30,7 +30,7 @@ _ERROR = ExpectedError("RuntimeError", "Trying to backward through the graph a s
 
 @rule("SF903", on=GraphReused)
 def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if _keeps_graph(event.first.place.node) or (event.loop is not None and _runs_once(event, event.loop)):
+    if event.loop is not None and _runs_once(event, event.loop):
         return
     if event.loop is None and not is_passed(event.place.module, event.place.node, event.first.place.node):
         return
@@ -85,16 +85,6 @@ def _fix(event: GraphReused, context: CheckContext) -> Fix | None:
     if event.loop is not None:
         return moved_forward(event)
     return added_losses(event) or detached_use(event, context)
-
-
-def _keeps_graph(node: cst.CSTNode) -> bool:
-    """Whether the graph may be used again after this backward."""
-    if not isinstance(node, cst.Call):
-        return True
-    return len(node.args) > 1 or any(
-        each.star or (each.keyword is not None and each.keyword.value.startswith(("retain", "create")))
-        for each in node.args
-    )
 
 
 def _runs_once(event: GraphReused, loop: Loop) -> bool:

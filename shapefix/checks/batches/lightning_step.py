@@ -14,6 +14,7 @@ from shapefix.checks.support.syntax import attributes_of_super
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault
 from shapefix.interpreter.modules import Place, nodes
+from shapefix.library.lightning_steps import logged_losses
 
 _SEVERAL = "Training with multiple optimizers is only supported with manual optimization"
 
@@ -94,15 +95,9 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     elif event.fault is StepFault.UNRETURNED:
         yield from _returning(event, "optim", "optimizer")
     elif event.fault is StepFault.NOTHING:
-        yield from _returning(event, "loss", "loss")
+        yield from _returning(event, "loss", "loss", next(logged_losses(method), None))
     elif event.fault is StepFault.LOGGED:
-        is_prediction = "predict" in event.method.name.value
-        advice = (
-            "return the value: `Trainer.predict` returns those of all batches"
-            if is_prediction
-            else "log in `on_train_epoch_end` or `on_validation_epoch_end`"
-        )
-        yield Fix(Applicability.DISPLAY, advice, ())
+        yield Fix(Applicability.DISPLAY, _where_to_log(event.method.name.value), ())
     elif event.fault is StepFault.IDLE:
         advice = "drop `self.automatic_optimization = False`, or call `manual_backward` and `step`"
         yield Fix(Applicability.DISPLAY, advice, ())
@@ -119,8 +114,20 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
         yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
 
 
-def _returning(event: LightningStepFound, part: str, usual: str) -> Iterator[Fix]:
-    """Return the assigned variable with a part in its name at the end of a method."""
+def _where_to_log(method: str) -> str:
+    if "predict" in method:
+        return "return the value: `Trainer.predict` returns those of all batches"
+    stages = [stage for stage in ("train", "validation", "test") if stage in method] or [
+        "train",
+        "validation",
+    ]
+    return f"log in {' or '.join(f'`on_{stage}_epoch_end`' for stage in stages)}"
+
+
+def _returning(
+    event: LightningStepFound, part: str, usual: str, other: cst.BaseExpression | None = None
+) -> Iterator[Fix]:
+    """Return the assigned variable with a part in its name at the end of a method, or another value."""
     method, module = event.method, event.place.module
     last_line = method.body.body[-1]
     names = [
@@ -133,6 +140,8 @@ def _returning(event: LightningStepFound, part: str, usual: str) -> Iterator[Fix
         if isinstance(target.target, cst.Name) and part in target.target.value.lower()
     ]
     name = usual if usual in names else names[-1] if names else ""
+    if not name and isinstance(other, (cst.Name, cst.Attribute, cst.Subscript)):
+        name = module.code(other)
     if name and isinstance(last_line, cst.SimpleStatementLine):
         span = module.span(last_line)
         end = rewrites.end_of_line(module.text.split("\n"), span)

@@ -30,6 +30,8 @@ _LAYERS = {
     )
 }
 """Layers over the time steps in dimension 0, unless `batch_first` is set, and their first argument."""
+_CONVOLUTIONS = {"torch.nn.Conv1d": 3, "torch.nn.Conv2d": 4, "torch.nn.Conv3d": 5}
+"""Convolutions, and the dimensions of their results with a batch."""
 _MOST_STEPS = 60
 
 
@@ -52,13 +54,18 @@ def batch_as_time(event: OperationCalled, context: CheckContext, rule: Rule) -> 
     kind = layer.kind.rpartition(".")[2]
     code = abbreviate(event.place.code)
     is_stateful = len(event.positional) > 1 and kind != "MultiheadAttention"
+    is_loaded = collated.op is Op.COLLATE
+    made = "the DataLoader" if is_loaded else f"`{abbreviate(collated.place.code)}`"
+    source = (
+        "the DataLoader puts the samples into dimension 0" if is_loaded else "dimension 0 are the samples"
+    )
     yield rule.diagnostic(
         event.place.span,
-        f"`{code}` takes dimension 0, the batch of the DataLoader, for the time steps: samples are mixed; "
+        f"`{code}` takes dimension 0, the batch of {made}, for the time steps: samples are mixed; "
         "use `batch_first=True`",
         evidence=[
             *call_trace(event),
-            Evidence(collated.place.span, "the DataLoader puts the samples into dimension 0"),
+            Evidence(collated.place.span, source),
             Evidence(layer.place.span, f"`nn.{kind}` without `batch_first=True`", Role.CAUSE, "created here"),
             Evidence(event.place.span, "each sample is a time step for this layer"),
         ],
@@ -67,7 +74,7 @@ def batch_as_time(event: OperationCalled, context: CheckContext, rule: Rule) -> 
 
 
 def _collated(tensor: TensorValue) -> LayoutStep | None:
-    """Return the collation of a batch with its samples still in dimension 0 of a tensor."""
+    """Return the step with samples in dimension 0 that are still there: a collation, or a convolution."""
     layout, step = tensor.layout, tensor.origin
     if layout is None or layout.rank != 3:
         return None
@@ -77,10 +84,17 @@ def _collated(tensor: TensorValue) -> LayoutStep | None:
     for _ in range(_MOST_STEPS):
         if step is None or step.condition or not _begins_with(step, batch):
             return None
-        if step.op is Op.COLLATE:
+        if step.op is Op.COLLATE or _is_of_samples(step):
             return step
         step = step.source
     return None
+
+
+def _is_of_samples(step: LayoutStep) -> bool:
+    """Whether a convolution over a batch computed the tensor."""
+    layer, layout = step.producer, step.layout
+    rank = _CONVOLUTIONS.get(layer.kind) if isinstance(layer, LibraryObject) else None
+    return rank is not None and layout is not None and layout.rank == rank
 
 
 def _begins_with(step: LayoutStep, size: Size) -> bool:

@@ -160,8 +160,7 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str 
         parts = "1 part is" if error.have == 1 else f"{error.have} parts are"
         return f"but {parts} unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.operands[0].name == ROWS:
-        rows = "1 row is" if error.have == 1 else f"{error.have} rows are"
-        return f"but its {rows} unpacked into {error.want[0]} names"
+        return f"one tensor, but its dimension 0 is unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function == UNPACKING:
         sizes = "its only size is" if error.have == 1 else f"its {error.have} sizes are"
         return f"but {sizes} unpacked into {error.want[0]} names"

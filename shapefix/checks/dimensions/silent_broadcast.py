@@ -35,6 +35,8 @@ _SEEN = _MEANT | {
     Op.TRIANGLE,
     Op.CONTIGUOUS,
 }
+_REPEATED = (_MEANT - {Op.VIEW, Op.RESHAPE}) | {Op.REDUCTION, Op.CREATION}
+"""Steps to a size of 1 that is meant to be repeated: a mean that keeps its dimension, one row for all."""
 _FURTHEST = 12
 
 
@@ -74,7 +76,7 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
     yield rule.diagnostic(
         event.place.span,
         f"`{code}` compares {compared}: both are broadcast to {both}",
-        condition=context.condition(longer.sizes[: event.dim]),
+        condition=None if event.is_repeated else context.condition(longer.sizes[: event.dim]),
         evidence=evidence,
         fixes=_fixes(event),
     )
@@ -83,8 +85,21 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
 def _is_meant(event: Broadcast) -> bool:
     """Whether the dimension was added for this comparison, or both operands come from one tensor."""
     step = event.operands[event.longer].tensor.origin
+    if event.is_repeated:
+        return _is_repeated_on_purpose(event.operands[event.longer].tensor) or _is_of_one_tensor(event)
     if step is not None and step.op in _MEANT and holds(event.place.node, step.place.node):
         return True
+    return _is_of_one_tensor(event)
+
+
+def _is_repeated_on_purpose(tensor: TensorValue) -> bool:
+    """Whether a size of 1 may be meant to be repeated: of a mean, or of one row for all."""
+    steps = _steps(tensor)
+    made = next((at for at, step in enumerate(steps) if isinstance(step.producer, LibraryObject)), len(steps))
+    return not steps or any(step.op in _REPEATED for step in steps[:made])
+
+
+def _is_of_one_tensor(event: Broadcast) -> bool:
     one, two = (_seen_from(operand.tensor) for operand in event.operands)
     return one is not None and one is two
 
@@ -122,6 +137,10 @@ def _summed(result: TensorValue, context: CheckContext) -> ReducedToScalar | Non
 
 
 def _fixes(event: Broadcast) -> Iterator[Fix]:
+    if event.is_repeated:
+        text = f"give both the same sizes: {named(event, event.longer)} has size 1 in dimension {event.dim}"
+        yield Fix(Applicability.DISPLAY, text, ())
+        return
     target = code_of(event, 1)
     if target is None:
         return

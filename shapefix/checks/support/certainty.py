@@ -94,14 +94,14 @@ def _deciding(way: Way) -> Iterator[Guard]:
     does one on a setting: others choose what the program does, such as `if args.train:`.
     """
     for guard in way.guards:
-        if _counts_passes(guard.test) or _asks_for_hardware(guard.test):
+        if counts_passes(guard.test) or _asks_for_hardware(guard.test):
             continue
         names = set(_names(guard.test.node))
         if (guard.is_own and not all(map(_is_setting, names))) or not names.isdisjoint(_names(guard.at.node)):
             yield guard
 
 
-def _counts_passes(test: Place) -> bool:
+def counts_passes(test: Place) -> bool:
     """Whether a condition selects some passes of a loop: `step % 100 == 0`."""
     return any(
         isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)

@@ -26,6 +26,8 @@ _FARTHEST = 8
 def detached_state(event: GraphReused) -> Fix | None:
     """Return the fix to detach a state before the next pass uses it."""
     first = use_of_state(event)
+    if first is not None and event.is_unset:
+        first = _after_backward(event)
     if first is None:
         return None
     (name,) = event.names
@@ -33,6 +35,13 @@ def detached_state(event: GraphReused) -> Fix | None:
     if event.is_tuple:
         code = f"{name} = tuple(each.detach() for each in {name})"
     return _before(event.place.module, first, (code,), f"detach `{name}` from the previous pass")
+
+
+def _after_backward(event: GraphReused) -> cst.CSTNode | None:
+    """Return the statement after the backward in the body of a loop."""
+    body = _body(event.loop.node.body) if event.loop is not None else []
+    around = enclosing(event.place.module, event.place.node)
+    return next((after for before, after in pairwise(body) if before in around), None)
 
 
 def use_of_state(event: GraphReused) -> cst.SimpleStatementLine | None:

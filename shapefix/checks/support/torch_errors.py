@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 import libcst as cst
@@ -172,7 +173,7 @@ def torch_error(event: OpRejected, context: CheckContext, sizes: bool = True) ->
         return _of_loss(event, name)
     error = event.error
     if name in _RECURRENT and isinstance(error, (SizeMismatch, WrongRank)) and error.operand:
-        return _of_state(error, name)
+        return _of_state(event, error, name, sizes)
     if event.layer is not None:
         return layer_error(event, context)
     if event.operands and _is_array(event.operands[0].tensor):
@@ -280,10 +281,11 @@ def _number(size: Size) -> int | str:
     return "..." if size.value is None else size.value
 
 
-def _numbers(layout: Layout | None) -> str:
+def _numbers(shape: Layout | Sequence[Size] | None) -> str:
     """Return the sizes of a tensor, `64, 1`; `...` unless all are known."""
-    sizes = [None] if layout is None else [size.value for size in layout.sizes]
-    return "..." if None in sizes else ", ".join(map(str, sizes))
+    sizes = shape.sizes if isinstance(shape, Layout) else shape
+    known = [None] if sizes is None else [size.value for size in sizes]
+    return "..." if None in known else ", ".join(map(str, known))
 
 
 def _of_target(event: OpRejected, error: SizeMismatch, sizes: bool) -> ExpectedError | None:
@@ -308,7 +310,7 @@ def _is_compared_first(event: OpRejected, error: SizeMismatch) -> bool:
     return all(same(one, two) or 1 in (one.value, two.value) for one, two in islice(pairs, after))
 
 
-def _of_state(error: SizeMismatch | WrongRank, name: str) -> ExpectedError:
+def _of_state(event: OpRejected, error: SizeMismatch | WrongRank, name: str, sizes: bool) -> ExpectedError:
     """Return the exception for the hidden state of a recurrent layer."""
     if isinstance(error, WrongRank):
         rank = error.want[0]
@@ -317,7 +319,12 @@ def _of_state(error: SizeMismatch | WrongRank, name: str) -> ExpectedError:
         words = f"For {kind} {rank}-D input, {states} should also be {rank}-D but got {got}"
         return ExpectedError("RuntimeError", words)
     state = f"hidden[{error.operand - 1}]" if name == "LSTM" else "hidden"
-    return ExpectedError("RuntimeError", f"Expected {state} size (...), got [...]")
+    given = event.operands[error.operand].layout if sizes and error.operand < len(event.operands) else None
+    have = want = None
+    if given is not None:
+        have = [error.have if dim == error.dim else size for dim, size in enumerate(given.sizes)]
+        want = [error.want if dim == error.dim else size for dim, size in enumerate(given.sizes)]
+    return ExpectedError("RuntimeError", f"Expected {state} size ({_numbers(want)}), got [{_numbers(have)}]")
 
 
 def dtype_error(event: OpRejected, error: WrongDtype) -> ExpectedError | None:

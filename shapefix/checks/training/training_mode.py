@@ -9,6 +9,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.certainty import counts_passes
 from shapefix.checks.support.device_placement import is_local
 from shapefix.checks.support.event_order import (
     after,
@@ -19,7 +20,7 @@ from shapefix.checks.support.event_order import (
     within,
 )
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.rewrites import end_of_line
+from shapefix.checks.support.rewrites import after_statement, end_of_line
 from shapefix.checks.support.syntax import enclosing_class, enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
@@ -28,6 +29,7 @@ from shapefix.domains.training import Backward, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.values import LibraryObject
+from shapefix.library.optim.modes import is_mode_dependent
 
 
 @rule("SF804", on=(ForwardCalled, ModeSwitched))
@@ -226,25 +228,33 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
     """Report a loop training and evaluating in turn, in evaluation mode from its second pass on."""
     for around in reversed(event.loops):
         loop = around.loop
-        trained = _trained_before(event, loop, context)
+        is_counted = not around.certain and _is_of_some_passes(event, context)
+        trained = _trained_in(event, loop, context, is_counted)
         if trained is None:
             continue
-        if not around.certain or ends_early(loop) or _may_switch_back(event, loop, context):
+        is_certain = around.certain or is_counted
+        if not is_certain or ends_early(loop) or _may_switch_back(event, loop, context):
             return
-        named, layer = _called(trained.place), trained.mode_dependent[0]
+        named, layer = _called(trained.place), _dependent(trained)[0]
         inner = trained.loops[-1].loop
-        fixes = _in_front(
-            trained.place.module, inner.node, f"{named}.train()", "switch back to training mode"
+        back = f"{named}.train()"
+        fixes = _in_front(trained.place.module, inner.node, back, "switch back to training mode")
+        if is_counted:
+            fixes = _back_after(event, trained, back)
+        first, passes = (
+            ("only up to the first evaluation", "some passes")
+            if is_counted
+            else ("only the first pass is", "each pass")
         )
         yield rule.diagnostic(
             event.place.span,
-            f"`{named}.train()` is missing after `{abbreviate(event.place.code)}`: from the second pass on, "
-            f"{_lack(layer)}",
+            f"`{named}.train()` is missing after `{abbreviate(event.place.code)}`: "
+            f"{'afterward' if is_counted else 'from the second pass on'}, {_lack(layer)}",
             evidence=[
                 *call_trace(event),
                 *_made(layer, "behaves differently in evaluation mode"),
-                Evidence(trained.place.span, "trained here, but only the first pass is in training mode"),
-                Evidence(event.place.span, "switched to evaluation mode here, in each pass of the loop"),
+                Evidence(trained.place.span, f"trained here, but {first} in training mode"),
+                Evidence(event.place.span, f"switched to evaluation mode here, in {passes} of the loop"),
             ],
             fixes=fixes,
             habit="training in evaluation mode",
@@ -252,12 +262,26 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
         return
 
 
-def _trained_before(event: ModeSwitched, loop: Loop, context: CheckContext) -> ForwardCalled | None:
-    """Return the training call in each pass before the model is switched to evaluation mode."""
-    position = context.positions[event]
-    before = [each for each in within(loop, context, ForwardCalled) if context.positions[each] < position]
+def _is_of_some_passes(event: ModeSwitched, context: CheckContext) -> bool:
+    """Whether only a count of the passes decides over a switch: `if step % 100 == 0:`."""
+    guards = context.way(event).guards
+    return bool(guards) and all(counts_passes(guard.test) for guard in guards)
+
+
+def _trained_in(
+    event: ModeSwitched, loop: Loop, context: CheckContext, is_counted: bool
+) -> ForwardCalled | None:
+    """Return the training call in each pass before the model is switched to evaluation mode.
+
+    If some passes switch it, the call may come after the switch, too.
+    """
     if not within(loop, context, Backward) or not within(loop, context, OptimizerStepped):
         return None
+    calls = within(loop, context, ForwardCalled)
+    if is_counted:
+        return next((each for each in calls if _trains(each, event, loop)), None)
+    position = context.positions[event]
+    before = [each for each in calls if context.positions[each] < position]
     return next(
         (
             each
@@ -266,6 +290,30 @@ def _trained_before(event: ModeSwitched, loop: Loop, context: CheckContext) -> F
         ),
         None,
     )
+
+
+def _trains(call: ForwardCalled, event: ModeSwitched, loop: Loop) -> bool:
+    """Whether a call of the switched model records gradients in a loop itself, and in each pass."""
+    is_in_pass = bool(call.loops) and call.loops[-1].loop is loop and call.loops[-1].certain
+    return is_in_pass and call.recording and bool(_dependent(call)) and event.module in call.modules
+
+
+def _dependent(call: ForwardCalled) -> list[LibraryObject]:
+    """Return the layers below a called module with a mode, in the order of the code."""
+    found = call.mode_dependent or [
+        each for each in call.modules if isinstance(each, LibraryObject) and is_mode_dependent(each)
+    ]
+    return sorted(found, key=lambda each: (each.place is None, each.place.span.row if each.place else 0))
+
+
+def _back_after(event: ModeSwitched, trained: ForwardCalled, code: str) -> Iterator[Fix]:
+    """Switch back after the statement in the loop that evaluates."""
+    depth = len(trained.calls)
+    place = event.calls[depth] if len(event.calls) > depth else event.place
+    is_plain = code.rpartition(".")[0].replace(".", "").isidentifier()
+    edit = after_statement(place, code) if is_plain and place.module is trained.place.module else None
+    if edit is not None:
+        yield Fix(Applicability.UNSAFE, f"switch back to training mode: `{code}`", (edit,))
 
 
 def _lack(layer: LibraryObject) -> str:

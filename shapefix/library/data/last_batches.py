@@ -93,11 +93,15 @@ def _batches(given: Values) -> list[BatchSize]:
 
 
 def _fewer(batch: BatchSize) -> Iterator[Size]:
-    """Numbers of samples in the last batch to try: any smaller one, and the actual one."""
+    """Numbers of samples in the last batch to try: the actual one, or if it is unknown, any smaller one."""
+    full = batch.full.value
+    length = batch.length.value if batch.length is not None else None
+    if full is not None and full > 0 and length is not None:
+        yield Size.of(length % full)
+        return
     yield batch.full - Size.from_symbol(Symbol("missing"))
-    if batch.full.value is not None and batch.full.value > 0:
-        length = batch.length.value if batch.length is not None else None
-        yield Size.of(batch.full.value - 1 if length is None else length % batch.full.value)
+    if full is not None and full > 0:
+        yield Size.of(full - 1)
 
 
 def _holds(value: Value, number: Size) -> bool:

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import libcst as cst
+
+from shapefix.domains.devices import method_of_module
+from shapefix.domains.gradients import Gradients
 from shapefix.domains.precision import Precision
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
@@ -129,6 +134,16 @@ def note_registered(call: Call, module: InstanceValue | LibraryObject, name: obj
     call.ev.journal.write(module.facts, Registered, Registered(_registered(module) | {name}))
 
 
+@hooks.set_attribute
+def _place_buffer(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
+    """Forget the device of a tensor assigned to a buffer in the constructor: it moves with the module."""
+    if not isinstance(value, TensorValue) or not isinstance(owner, (InstanceValue, LibraryObject)):
+        return
+    method = method_of_module(ev)
+    if name in _registered(owner) and method is not None and method.name.value == "__init__":
+        ev.journal.write(value, "device", None)
+
+
 def _registered(module: InstanceValue | LibraryObject) -> frozenset[object]:
     known = module.facts.known(Registered)
     return frozenset() if known is None else known.names
@@ -145,31 +160,31 @@ def convert_tensors(
     for name, value in list(fields.items()):
         after: Value = value
         if isinstance(value, TensorValue):
-            after = _in_dtype(value, dtype, whole) if value.own or name in names else value
+            after = _in_dtype(ev, value, dtype, whole) if value.own or name in names else value
         elif name == "_modules":
-            after = _children(value, dtype, whole)
+            after = _children(ev, value, dtype, whole)
         if after is not value:
             ev.journal.write(fields, name, after)
 
 
-def _converted(value: Value, dtype: str | None, whole: bool) -> Value:
-    return _in_dtype(value, dtype, whole) if isinstance(value, TensorValue) and value.own else value
+def _converted(ev: Evaluator, value: Value, dtype: str | None, whole: bool) -> Value:
+    return _in_dtype(ev, value, dtype, whole) if isinstance(value, TensorValue) and value.own else value
 
 
-def _children(value: Value, dtype: str | None, whole: bool) -> Value:
+def _children(ev: Evaluator, value: Value, dtype: str | None, whole: bool) -> Value:
     """Convert the parameters of a ParameterList or ParameterDict to another dtype."""
     if isinstance(value, ListValue) and value.items is not None:
-        items = tuple(_converted(item, dtype, whole) for item in value.items)
+        items = tuple(_converted(ev, item, dtype, whole) for item in value.items)
         changed = any(one is not other for one, other in zip(items, value.items, strict=True))
         return ListValue(items) if changed else value
     if isinstance(value, DictValue):
-        entries = {key: _converted(item, dtype, whole) for key, item in value.fields.items()}
+        entries = {key: _converted(ev, item, dtype, whole) for key, item in value.fields.items()}
         changed = any(entries[key] is not item for key, item in value.fields.items())
         return DictValue(entries, value.closed, value.kind) if changed else value
     return value
 
 
-def _in_dtype(tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValue:
+def _in_dtype(ev: Evaluator, tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValue:
     known = tensor.dtype
     if known == dtype and known is not None:
         return tensor
@@ -177,6 +192,9 @@ def _in_dtype(tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValu
         return tensor
     again = alias_of(tensor)
     again.own, again.device, again.graph = tensor.own, tensor.device, tensor.graph
+    leaves = ev.state[Gradients].leaves
+    if tensor in leaves:
+        leaves[again] = leaves[tensor]
     # Other references to a parameter see the conversion, those to a buffer do not.
     tensor.dtype = None
     # It may be of an integer or complex dtype, and keep it.

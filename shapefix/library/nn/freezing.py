@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from shapefix.domains.gradients import Gradients, require_grad
@@ -115,9 +117,16 @@ def _freezes_each(loop: cst.For) -> bool:
     switched = [each for each in everything if isinstance(each, cst.Name) and each.value.startswith(_SWITCH)]
     if not names or len(switched) != 1 or any(isinstance(each, _LEAVING) for each in everything):
         return False
-    lines = [each for each in loop.body.body if isinstance(each, cst.SimpleStatementLine)]
-    statements = [each for line in lines for each in line.body]
-    return any(_freezes(each, names[-1]) for each in statements)
+    return any(_freezes(each, names[-1]) for each in _own_statements(loop.body))
+
+
+def _own_statements(body: cst.BaseSuite) -> Iterator[cst.BaseSmallStatement]:
+    """Yield the simple statements of a body, those on the line of its colon included."""
+    for each in body.body:
+        if isinstance(each, cst.BaseSmallStatement):
+            yield each
+        elif isinstance(each, cst.SimpleStatementLine):
+            yield from each.body
 
 
 def _freezes(statement: cst.BaseSmallStatement, name: str) -> bool:

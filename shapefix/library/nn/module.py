@@ -121,7 +121,9 @@ def set_requires_grad(call: Call) -> Value:
 
 def own_leaves(ev: Evaluator, module: InstanceValue | LibraryObject) -> Iterator[TensorValue]:
     """Parameters of the module itself, as far as the code created or read them."""
-    for tensor in module.fields.values():
+    held = module.fields.get("_modules") if isinstance(module, LibraryObject) else None
+    items = held.fields.values() if isinstance(held, DictValue) else elements(held) or ()
+    for tensor in (*module.fields.values(), *items):
         if isinstance(tensor, TensorValue) and tensor in ev.state[Gradients].leaves:
             if tensor.own or isinstance(module, LibraryObject):
                 yield tensor

@@ -39,6 +39,7 @@ from shapefix.library.nn.module import DISTRIBUTED, MODULE
 from shapefix.library.numpy_arrays import ARRAY
 from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.required_versions import is_at_least
+from shapefix.library.torchvision.parts import Architecture
 from shapefix.tensors.polynomials import Size
 
 COMPILED = "_orig_mod"
@@ -286,7 +287,8 @@ def _object_in(value: Value) -> str:
         if value.kind in (ARRAY, "argparse.Namespace"):
             return value.kind
         if derives(value.kind, MODULE):
-            return value.kind
+            architecture = value.facts.known(Architecture)
+            return value.kind if architecture is None else f"torchvision.models.{architecture.kind}"
     return ""
 
 

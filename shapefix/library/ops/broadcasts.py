@@ -9,7 +9,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library.rejections import may_not_reach, operands_in
-from shapefix.tensors.losses import extra_dimension
+from shapefix.tensors.losses import extra_dimension, repeated_dimension
 from shapefix.tensors.ops import Op
 
 COMPARING = frozenset({Op.EQ, Op.NE, Op.SUB})
@@ -26,17 +26,26 @@ def note_broadcast(
     layer: Value | None = None,
     result: TensorValue | None = None,
 ) -> None:
-    """Report a dimension of size 1 in one operand, missing in the other one."""
+    """Report a dimension of size 1 in one operand, missing in the other one.
+
+    For a loss, without a result, report also an operand repeated along such a dimension.
+    """
     found = operands_in(operands, 3)
     if len(found) != 2 or not all(operand.tensor.certain for operand in found):
         return
     one, two = (operand.layout for operand in found)
-    if one is None or two is None or one.rank == two.rank:
+    if one is None or two is None or (one.rank == two.rank and result is not None):
         return
-    longer, shorter = (one, two) if one.rank > two.rank else (two, one)
-    dim = extra_dimension(longer.sizes, shorter.sizes)
-    if dim is None:
-        return
+    repeated = repeated_dimension(one.sizes, two.sizes)
+    if repeated is not None:
+        number, dim = repeated
+    else:
+        number = 0 if one.rank > two.rank else 1
+        longer, shorter = (one, two) if number == 0 else (two, one)
+        extra = extra_dimension(longer.sizes, shorter.sizes)
+        if extra is None:
+            return
+        dim = extra
     call.ev.emit(
         Broadcast(
             call.place,
@@ -47,9 +56,10 @@ def note_broadcast(
             tuple(found),
             call.ev.function,
             any(may_not_reach(call.ev, operand.tensor) for operand in found),
-            0 if longer is one else 1,
+            number,
             dim,
             result,
+            is_repeated=repeated is not None,
         )
     )
 

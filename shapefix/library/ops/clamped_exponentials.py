@@ -10,7 +10,7 @@ from shapefix.domains.exponentials import ClampedExp, Exponentials
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import NUMBER, Constant, Number, Unknown, Value
+from shapefix.interpreter.values import FLOAT, Constant, Float, Unknown, Value
 from shapefix.library.signatures import arguments_of
 from shapefix.tensors.ops import Op
 
@@ -19,7 +19,7 @@ CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
 
 def exponential(call: Call) -> Value:
     """Result of `math.exp(x)`: a number known to be an exponential; numpy's may be an array."""
-    made = Number() if call.name == "math.exp" else Unknown()
+    made = Float() if call.name == "math.exp" else Unknown()
     call.ev.state[Exponentials].computed_at[id(made)] = made, call.place
     node = call.place.node
     if isinstance(node, cst.Call) and node.args:
@@ -33,8 +33,8 @@ def same_number(call: Call) -> Value:
     """Result of `float(x)`."""
     place = exponent_of(call, call.value(0))
     if place is None:
-        return NUMBER
-    made = Number()
+        return FLOAT
+    made = Float()
     call.ev.state[Exponentials].computed_at[id(made)] = made, place
     return made
 

@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.domains.devices import device_of, named_device, placed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device, tensor_row
-from shapefix.interpreter.values import NONE, TEXT, Constant, Reference, Value
+from shapefix.interpreter.values import FALSE, NONE, TEXT, Constant, Reference, Value
 from shapefix.library.registry import tensor_method
 from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import (
@@ -111,7 +111,8 @@ def to(call: Call, tensor: TensorValue) -> Value:
 class _Target:
     """Dtype and device of the result of a conversion.
 
-    known is False if the code may name others, converts whether it may name a dtype, moves a device.
+    known is False if the code may name others, converts whether it may name a dtype, moves a device; copies
+    whether the result is a copy even if nothing changes, None if unknown.
     """
 
     dtype: str | None
@@ -119,6 +120,7 @@ class _Target:
     known: bool
     converts: bool
     moves: bool
+    copies: bool | None = False
 
 
 def _target(call: Call, tensor: TensorValue) -> _Target:
@@ -142,7 +144,18 @@ def _target(call: Call, tensor: TensorValue) -> _Target:
             device, moves = None, True
             if not is_no_dtype(value):
                 dtype, converts = None, True
-    return _Target(dtype, device, known, converts, moves)
+    return _Target(dtype, device, known, converts, moves, _copies(call))
+
+
+def _copies(call: Call) -> bool | None:
+    """Whether a call of `.to(…)` makes a copy in any case; None if unknown.
+
+    `copy` is the fourth parameter after a device, and the third after a dtype or another tensor.
+    """
+    positional = call.arguments.positional
+    place = 3 if positional and device_of(positional[0]) is not None else 2
+    given = call.arguments.keywords.get("copy", positional[place] if len(positional) > place else FALSE)
+    return given.value if isinstance(given, Constant) and isinstance(given.value, bool) else None
 
 
 def moved_and_converted(call: Call, tensor: TensorValue, target: _Target) -> TensorValue:
@@ -152,14 +165,14 @@ def moved_and_converted(call: Call, tensor: TensorValue, target: _Target) -> Ten
         _differs(tensor.dtype, dtype) if target.converts else False,
         _is_elsewhere(tensor.device, device) if target.moves else False,
     ]
-    if known and changes == [False, False]:
+    if known and changes == [False, False] and target.copies is False:
         if tensor.device is None or not tensor.device.by_default:
             return tensor
         # The device is now stated in the code, not the default.
         again = alias_of(tensor)
         again.device = device
         return again
-    if True in changes:
+    if True in changes or target.copies:
         result = copied(call, tensor, Op.TO, dtype)
     else:
         same_if = _same_if(call, target, *changes) if known else ""

@@ -13,6 +13,7 @@ from shapefix.interpreter.tensor_values import Device, TensorValue, tensor_row
 from shapefix.interpreter.values import NONE, Constant, Integer, Reference, Unknown, Value, as_size
 from shapefix.library.data.rows import note_rows
 from shapefix.library.numpy_arrays import as_array, as_tensor_of
+from shapefix.library.ops.conversions import in_memory_format
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import counted, drawn, full_of, listed
 from shapefix.library.pandas.tables import note_table
@@ -249,7 +250,9 @@ def _is_size(value: Value) -> bool:
     "torch.randint_like",
 )
 def like(call: Call, tensor: TensorValue) -> Value:
-    result = copied(call, tensor, Op.CREATION)
+    wanted = call.arguments.keywords.get("memory_format")
+    is_kept = wanted is None and not call.arguments.open
+    result = copied(call, tensor, Op.CREATION) if is_kept else in_memory_format(call, tensor, wanted)
     result.device = device_like(call, tensor)
     result.dtype = _dtype(arguments_of(call), tensor.dtype)
     return result

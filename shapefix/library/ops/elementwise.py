@@ -16,12 +16,13 @@ from shapefix.library.registry import METHODS, TENSOR, function, operation, tens
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject, trace
 from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import arguments_of
-from shapefix.library.tensors import as_result, contiguous_result, is_number, is_whole
+from shapefix.library.tensors import as_result, contiguous_result, default_dtype, is_number, is_whole
 from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import contiguous
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.ops import BINARY_NAMES, OPERATORS, Op
+from shapefix.tensors.polynomials import Size
 from shapefix.tensors.tensor_iterator import broadcast_sizes, elementwise
 
 _COMPARISONS = frozenset(
@@ -144,7 +145,7 @@ def result_of(call: Call, operands: list[Value | None], op: Op) -> TensorValue:
     """Result of an elementwise operation on these operands; numbers among them have no layout."""
     tensors = [tensor for tensor in map(as_tensor, operands) if tensor is not None]
     unsure = any(isinstance(operand, Unknown) and not _is_certain(operand) for operand in operands)
-    dtype = _dtype(tensors, operands, op) if not unsure else None
+    dtype = _dtype(tensors, operands, op, default_dtype(call)) if not unsure else None
     if op is Op.DIV and not is_at_least(call.ev, _DIVIDES_TRULY, "torch"):
         dtype = dtype if any(each.dtype and dtypes.is_floating(each.dtype) for each in tensors) else None
     first = tensors[0] if tensors else None
@@ -197,7 +198,10 @@ def _is_certain(value: Unknown) -> bool:
     return value.tensor is not None and (value.tensor.certain or value.tensor.layout is not None)
 
 
-def _dtype(tensors: list[TensorValue], operands: list[Value | None], op: Op) -> str | None:
+def _dtype(
+    tensors: list[TensorValue], operands: list[Value | None], op: Op, default: str | None
+) -> str | None:
+    """Dtype of a result; default is that of whole numbers in a floating-point operation."""
     if op in _COMPARISONS:
         return "bool"
     if any(tensor.dtype is None for tensor in tensors) or not tensors:
@@ -215,7 +219,7 @@ def _dtype(tensors: list[TensorValue], operands: list[Value | None], op: Op) -> 
             return None
         dtype = "int64" if dtype == "bool" else dtype
     if op in _FLOATING and dtype and not dtypes.is_floating(dtype):
-        return "float32"
+        return default
     return dtype
 
 
@@ -335,8 +339,30 @@ _LAYOUT_IN_PLACE = (
     "swapdims_",
     "resize_",
     "as_strided_",
+    "set_",
     "detach_",
 )
+
+
+def _replace(call: Call, tensor: TensorValue) -> None:
+    """Give the tensor the memory and the layout of another one; any others after further arguments."""
+    source = call.value(0, "source")
+    is_whole = isinstance(source, TensorValue) and len(call.arguments.everything) == 1
+    other = source if isinstance(source, TensorValue) and is_whole else TensorValue()
+    for attribute in ("layout", "contiguous", "storage", "origin", "row", "extremes"):
+        call.ev.journal.write(tensor, attribute, getattr(other, attribute))
+    tensor.clear_sizes()
+    tensor.copy_sizes(other)
+
+
+def _resized(before: Layout | None, sizes: list[Size] | None) -> Layout | None:
+    """Layout after `resize_`: a tensor of these sizes already keeps its strides."""
+    if sizes is None:
+        return None
+    if before is not None and list(before.sizes) == sizes:
+        return before
+    may_stay = before is None or (len(sizes) == before.rank and not is_contiguous(before))
+    return unknown_strides(sizes) if may_stay else contiguous(sizes)
 
 
 @tensor_method(*_LAYOUT_IN_PLACE)
@@ -345,8 +371,10 @@ def change_in_place(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2].removesuffix("_")
     if name == "resize":
         sizes = arguments_of(call).shape("size")
-        call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
+        call.ev.journal.write(tensor, "layout", _resized(tensor.layout, sizes))
         tensor.clear_sizes()
+    elif name == "set":
+        _replace(call, tensor)
     elif name == "detach":
         tensor.cut = GraphCut(CutKind.OPERATION, call.place, call.name, requires_grad(tensor) is True)
         call.ev.journal.write(tensor, "graph", False)

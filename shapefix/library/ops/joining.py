@@ -14,7 +14,7 @@ from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.ops.scatters import check_scatter
-from shapefix.library.ops.value_range import different, range_of
+from shapefix.library.ops.value_range import any_of, different, fitting, listed, part_of, range_of
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import arguments_of
@@ -161,7 +161,13 @@ def pad_sequence(call: Call) -> Value:
     if batch_first is None:
         return as_result(call, None, Op.PAD_SEQUENCE, dtype=_dtype(parts))
     front = [count, longest] if batch_first else [longest, count]
-    return contiguous_result(call, [*front, *behind], Op.PAD_SEQUENCE, dtype=_dtype(parts))
+    made = contiguous_result(call, [*front, *behind], Op.PAD_SEQUENCE, dtype=_dtype(parts))
+    if differs or len({layout.sizes[0] for layout in layouts}) > 1:
+        padding = listed(TensorValue(), arguments_of(call).value("padding_value")).extremes
+        for part in parts:
+            padding = any_of(padding, part_of(range_of(part)))
+        made.extremes = fitting(part_of(padding), made.dtype)
+    return made
 
 
 @tensor_method("repeat")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.domains.raggedness import varying
 from shapefix.interpreter.containers import ListValue, elements
-from shapefix.interpreter.values import Constant, Integer, Number, Value, WholeNumber
+from shapefix.interpreter.values import Constant, Float, Integer, Value
 from shapefix.library.tensors import is_number
 from shapefix.tensors.polynomials import Size
 
@@ -46,7 +46,4 @@ def leaf_dtype(data: Value | None) -> str | None:
         return leaf_dtype(data.element)
     if isinstance(data, Constant):
         return {bool: "bool", int: "int64", float: "float32"}.get(type(data.value))
-    if isinstance(data, WholeNumber):
-        # One of numpy is a float64, one of Python a float32.
-        return None
-    return "int64" if isinstance(data, Integer) else "float32" if isinstance(data, Number) else None
+    return "int64" if isinstance(data, Integer) else "float32" if isinstance(data, Float) else None

@@ -20,10 +20,17 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
+def _common_dtype(call: Call, left: TensorValue, right: TensorValue) -> str | None:
+    """Dtype of a product; None where autocast may lower its precision."""
+    if left.dtype != right.dtype or (may_be_cast(call) and dtype_checks.is_cast(left.dtype)):
+        return None
+    return left.dtype
+
+
 def product_of(call: Call, left: TensorValue, right: TensorValue) -> TensorValue:
     """Result of left @ right: contiguous, in one dtype."""
     dtype_checks.product(left.dtype, right.dtype, may_be_cast(call))
-    dtype = left.dtype if left.dtype == right.dtype else None
+    dtype = _common_dtype(call, left, right)
     if left.layout is None or right.layout is None:
         return as_result(call, None, Op.MATMUL, dtype=dtype, device=left.device, is_contiguous=True)
     layout = products.matmul(left.layout, right.layout)
@@ -59,7 +66,7 @@ def _exact(
 ) -> TensorValue:
     """Product of tensors of these ranks; first is the number of the left operand."""
     dtype_checks.product(left.dtype, right.dtype, may_be_cast(call), first)
-    dtype = left.dtype if left.dtype == right.dtype else None
+    dtype = _common_dtype(call, left, right)
     sides = (left, right)
     if all(side.layout is None for side in sides):
         return as_result(call, None, Op.MATMUL, dtype=dtype, device=left.device, is_contiguous=True)

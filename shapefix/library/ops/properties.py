@@ -133,6 +133,6 @@ def to_numpy(call: Call, tensor: TensorValue) -> Value:
     return array
 
 
-@tensor_method("register_hook", "set_")
+@tensor_method("register_hook")
 def returns_none(call: Call, tensor: TensorValue) -> Value:
     return NONE

@@ -21,6 +21,7 @@ from shapefix.tensors.symbols import (
     DrawnNumber,
     LargestNumber,
     ListedNumber,
+    RangeItem,
     Symbol,
 )
 
@@ -89,16 +90,32 @@ def full_of(made: TensorValue, value: Value | None) -> TensorValue:
 
 def _range_of(number: Size) -> ValueRange:
     """Range of tensors of this number; with an arbitrary number from a list, that of the whole list."""
-    symbols = [symbol for symbol in number.symbols if isinstance(symbol, (ListedNumber, DrawnNumber))]
+    kinds = (ListedNumber, DrawnNumber, RangeItem)
+    symbols = [symbol for symbol in number.symbols if isinstance(symbol, kinds)]
     if len(symbols) != 1:
         return ValueRange(number, number)
     (listed,) = symbols
-    smallest = listed.smallest if isinstance(listed, ListedNumber) else listed.least
-    ends = [substitute(number, {listed: end}) for end in (smallest, listed.largest)]
+    bounds = _bounds(listed)
+    if bounds is None:
+        return ValueRange(number, number)
+    ends = [substitute(number, {listed: end}) for end in bounds]
     if ends[0].value is None or ends[1].value is None or number.terms.keys() - {(), (listed,)}:
         return ValueRange(number, number)
     least, most = sorted(ends, key=lambda end: end.value or 0)
     return ValueRange(least, most, drawn=True)
+
+
+def _bounds(listed: ListedNumber | DrawnNumber | RangeItem) -> tuple[int, int] | None:
+    """Smallest and largest number that a symbol may have; None if they are not known."""
+    if isinstance(listed, ListedNumber):
+        return listed.smallest, listed.largest
+    if isinstance(listed, DrawnNumber):
+        return listed.least, listed.largest
+    start, stop, step = listed.start.value, listed.stop.value, listed.step.value
+    if start is None or stop is None or not step or not range(start, stop, step):
+        return None
+    numbers = range(start, stop, step)
+    return min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
 
 
 def outside_of(ids: TensorValue, classes: Size, ignored: int | None = None) -> Size | None:
@@ -275,7 +292,8 @@ def range_of(value: Value | None) -> ValueRange | None:
     if isinstance(value, TensorValue):
         return None if value.storage.overwritten else value.extremes
     number = _stated(value)
-    return None if number is None or number.value is None else ValueRange(number, number)
+    known = None if number is None else _range_of(number)
+    return None if known is None or known.least.value is None or known.most.value is None else known
 
 
 def combined(name: str, one: Value | None, other: Value | None, dtype: str | None) -> ValueRange | None:

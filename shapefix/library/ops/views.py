@@ -27,7 +27,7 @@ from shapefix.tensors import dims, indexing, legality, views
 from shapefix.tensors.errors import WrongNumberOfElements
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides, wrap_dim
 from shapefix.tensors.ops import Op
-from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.polynomials import ONE, Size, product
 from shapefix.tensors.verdicts import Illegal, Legal, Undecided, WrongNumel
 
 
@@ -165,9 +165,20 @@ def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size
     return result
 
 
-@operation("flatten", "ravel")
+@operation("ravel")
+def ravel(call: Call, tensor: TensorValue) -> Value:
+    """Make the tensor contiguous and flatten it; `flatten` returns a view of evenly spaced elements."""
+    if tensor.layout is None or is_contiguous(tensor.layout):
+        return flatten(call, tensor)
+    made = contiguous_result(
+        call, [product(tensor.layout.sizes)], Op.FLATTEN, dtype=tensor.dtype, device=tensor.device
+    )
+    made.row = tensor_row(tensor)
+    return made
+
+
+@operation("flatten")
 def flatten(call: Call, tensor: TensorValue) -> Value:
-    # ravel has no parameters.
     given = arguments_of(call)
     start = given.number("start_dim") if "start_dim" in given.values else 0
     end = given.number("end_dim") if "end_dim" in given.values else -1

@@ -89,17 +89,23 @@ def backward_of(call: Call) -> Value:
     """Compute gradients of the given tensor; accelerate scales by itself."""
     own = call.receiver is None
     tensor = as_tensor(call.value(0, "tensors"))
-    return _computed(call, tensor, _scaled_by(tensor) if own else Unknown("scaler"))
+    return _computed(call, tensor, _scaled_by(tensor) if own else Unknown("scaler"), 2)
 
 
-def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> Value:
+def _may_keep_graph(call: Call, retain: int) -> bool:
+    """Whether a backward may leave its graph usable; retain is the position of `retain_graph`."""
+    settings = call.constant(retain, "retain_graph", False), call.constant(retain + 1, "create_graph", False)
+    return call.arguments.open or any(setting is not False for setting in settings)
+
+
+def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None, retain: int = 1) -> Value:
     note_step(call.ev, StepKind.BACKWARD, call.place.node)
     at = where(call)
     gradients = PendingGradients(at.place, at.calls, scaled, call.ev.entry_point)
     remember(call, gradients)
     requires = requires_grad(tensor) if tensor is not None else None
     leaf = tensor is not None and is_leaf(call.ev, tensor)
-    event = Backward(*at, tensor, requires, leaf, gradients)
+    event = Backward(*at, tensor, requires, leaf, gradients, _may_keep_graph(call, retain))
     note_second_backward(call.ev, event)
     note_stepped_weights(call.ev, event)
     call.ev.emit(event)

@@ -8,7 +8,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
 from shapefix.library.numpy_arrays import ARRAY, SERIES, as_array, series_of, with_numbers_of
 from shapefix.library.ops.nested_lists import leaf_dtype
-from shapefix.library.ops.value_range import listed, part_of
+from shapefix.library.ops.value_range import listed, part_of, range_of
 from shapefix.library.pandas.rows import is_one_row, note_label, number_of
 from shapefix.library.pandas.tables import (
     TEXTS,
@@ -21,6 +21,7 @@ from shapefix.library.pandas.tables import (
     with_labels_of,
 )
 from shapefix.library.registry import METHODS, Handler, method
+from shapefix.tensors.polynomials import Size
 
 
 def _of_array(name: str, *, is_column: bool) -> Handler:
@@ -80,6 +81,28 @@ def column_to_list(call: Call) -> Value:
         return ListValue(items)
     length_ = held.layout.sizes[0] if held is not None and held.layout is not None else None
     return ListValue(None, Unknown() if held is None else number_of(call, held), length_)
+
+
+@method(SERIES, "value_counts")
+def counts(call: Call) -> Value:
+    """Number of rows with each value, by the values."""
+    share = call.constant(0, "normalize", False)
+    if share is None or call.arguments.open:
+        return Unknown()
+    return column_of(call, Size.symbol("values"), "float64" if share else "int64", None)
+
+
+@method(SERIES, "sort_index", "sort_values", "head", "tail", "sample")
+def some_values(call: Call) -> Value:
+    """Values of a column in another order, or some of them."""
+    held = as_array(call.receiver)
+    if held is None or "inplace" in call.arguments.keywords:
+        forget_columns(call, call.receiver)
+        return Unknown()
+    is_whole = "sort" in call.name and held.layout is not None
+    rows = held.layout.sizes[0] if is_whole and held.layout is not None else Size.symbol("rows", least=0)
+    made = column_of(call, rows, held.dtype, part_of(range_of(held)))
+    return with_labels_of(call, made, call.place)
 
 
 @method(SERIES, "__getitem__")

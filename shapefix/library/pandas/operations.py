@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.values import NONE, Constant, LibraryObject, Slice, Unknown, Value, integer
-from shapefix.library.numpy_arrays import SERIES, as_array, new_array, numpy_dtype, with_range
+from shapefix.library.numpy_arrays import as_array, new_array, numpy_dtype, with_range
 from shapefix.library.numpy_operations import promoted
 from shapefix.library.ops.value_range import range_of
 from shapefix.library.pandas.csv_texts import columns_in
@@ -108,8 +108,10 @@ def read(call: Call) -> Value:
         return part_of_rows(call, call.receiver)
     if columns is None or not isinstance(call.receiver, LibraryObject):
         is_name = isinstance(key, Constant) and isinstance(key.value, str)
-        column = LibraryObject(SERIES, {}, call.place) if is_name and place is not None else Unknown()
-        return with_labels_of(call, column, place)
+        if not is_name or not isinstance(call.receiver, LibraryObject):
+            return with_labels_of(call, Unknown(), place)
+        # A column of a file: only the number of its rows is known.
+        return with_labels_of(call, column_of(call, rows_of(call.receiver), None, None), place)
     if isinstance(key, Constant) and isinstance(key.value, str):
         return columns.get(key.value) or Unknown()
     names = [n.value for n in elements(key) or () if isinstance(n, Constant)]

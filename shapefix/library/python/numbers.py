@@ -17,6 +17,7 @@ from shapefix.interpreter.texts import OneOfTexts
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     FALSE,
+    FLOAT,
     NUMBER,
     TRUE,
     Constant,
@@ -93,7 +94,9 @@ def root(call: Call) -> Value:
             return Constant(found) if type(value.value) is int else Unknown()
         return Constant(math.sqrt(value.value))
     size = as_size(value) if isinstance(value, Integer) else None
-    return Unknown() if call.name != "math.sqrt" and size is None else NUMBER
+    if call.name == "math.sqrt":
+        return FLOAT
+    return Unknown() if size is None else NUMBER
 
 
 function("math.exp")(exponential)
@@ -101,7 +104,7 @@ function("math.exp")(exponential)
 
 @function("builtins.float", "math.log", "math.log2", "math.pow", "math.cos", "time.time")
 def real(call: Call) -> Value:
-    return same_number(call) if call.name == "builtins.float" else NUMBER
+    return same_number(call) if call.name == "builtins.float" else FLOAT
 
 
 @function("builtins.abs")

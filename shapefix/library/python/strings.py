@@ -8,8 +8,10 @@ from shapefix.interpreter.any_items import any_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.texts import LONGEST_NAME, OneOfTexts, spelled_out
-from shapefix.interpreter.values import NONE, NUMBER, TEXT, Constant, Unknown, Value
+from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Unknown, Value
+from shapefix.library.python.random_numbers import drawn_number
 from shapefix.library.registry import Handler, function
+from shapefix.tensors.polynomials import Size
 
 LONGEST_TEXT = 10_000
 """Texts up to this length are joined."""
@@ -156,4 +158,13 @@ def parts(call: Call) -> Value:
 
 @function(*(f"builtins.str.{name}" for name in ("find", "index", "count", "rfind", "rindex")))
 def position(call: Call) -> Value:
-    return NUMBER
+    """Position in a text, or a count: any one within its length."""
+    name = call.name.rpartition(".")[2]
+    known = _computed(call, name)
+    if known is not None:
+        return known
+    least = -1 if "find" in name else 0
+    held = call.receiver.value if isinstance(call.receiver, Constant) else None
+    if isinstance(held, str) and name == "index" and len(held) > 1:
+        return drawn_number(call, 0, len(held) - 1)
+    return Integer(Size.symbol("position", least=least))

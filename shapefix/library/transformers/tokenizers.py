@@ -30,6 +30,7 @@ from shapefix.interpreter.values import (
     facts_of,
 )
 from shapefix.library.registry import declare, function, method
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import arguments_under
 from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
@@ -91,6 +92,10 @@ def kind_of(name: str) -> str | None:
     return None if family in _OTHER_CALLS or family in _NO_MASK else TOKENIZER
 
 
+_PLAIN_INPUTS = ListValue((Constant("input_ids"), Constant("attention_mask")))
+"""Keys of the result of a tokenizer without a class of its own."""
+
+
 @function(TOKENIZER)
 def made(call: Call) -> Value:
     """Tokenizer made of files; settings have the default of the class unless stated."""
@@ -98,7 +103,10 @@ def made(call: Call) -> Value:
     pad: Value = NONE if family is not None and not family.pads else Unknown(PAD)
     if family is None and never_pads(call.arguments.keywords.get("tokenizer_object")):
         # Special tokens are those of the arguments.
-        return _tokenizer(call, None, NONE, Unknown("name"), NONE)
+        own = _tokenizer(call, None, NONE, Unknown("name"), NONE)
+        if call.name.endswith(".PreTrainedTokenizerFast") and is_at_least(call.ev, "5.0"):
+            own.fields.setdefault("model_input_names", _PLAIN_INPUTS)
+        return own
     return _tokenizer(call, family, pad, Unknown("name"))
 
 

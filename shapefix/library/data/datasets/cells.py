@@ -12,7 +12,7 @@ from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.per_item_sizes import along, provably_ragged, with_others
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
-from shapefix.interpreter.values import NUMBER, Constant, Integer, Number, Text, Unknown, Value
+from shapefix.interpreter.values import FLOAT, Constant, Integer, Number, Text, Unknown, Value
 from shapefix.library.data.datasets.objects import Remembered
 from shapefix.tensors.bounds import same
 from shapefix.tensors.dtypes import is_floating
@@ -58,7 +58,7 @@ def _nested(tensor: TensorValue, sizes: Sequence[Size]) -> Value:
     dtype = tensor.dtype
     if dtype is None or dtype == "bool":
         return Unknown()
-    return NUMBER if is_floating(dtype) else Integer(Size.from_symbol(element_symbol(tensor)))
+    return FLOAT if is_floating(dtype) else Integer(Size.from_symbol(element_symbol(tensor)))
 
 
 class Lengths:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import NUMBER, Integer, Text, Value
+from shapefix.interpreter.values import FLOAT, Integer, Text, Value
 from shapefix.library.data.datasets.objects import any_rows
 from shapefix.tensors.polynomials import Size
 
@@ -99,5 +99,5 @@ def _cell(name: str | None, column: str) -> Value:
         # A new object for each: columns are distinguished by it.
         return Text()
     if name == "stsb" and column == "label":
-        return NUMBER
+        return FLOAT
     return Integer(Size.symbol(column, least=-1))

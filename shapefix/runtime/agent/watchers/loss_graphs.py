@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -45,10 +46,10 @@ class LossGraphs:
 
 
 def graph_nodes(node: Any, limit: int = _NODES, ends: Collection[int] = ()) -> Iterator[Any]:
-    """The nodes of a graph from one on, up to a limit, and not past those with a number in ends."""
-    waiting, seen = [node], {node}
+    """The nodes of a graph, nearest first, up to a limit, and not past those with a number in ends."""
+    waiting, seen = deque([node]), {node}
     while waiting and len(seen) < limit:
-        node = waiting.pop()
+        node = waiting.popleft()
         if node is None:
             continue
         yield node

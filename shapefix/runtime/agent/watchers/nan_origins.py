@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ...protocol import NanOriginLine, NanSource, UserPlace
 from .. import frames
 from ..session import Session
+from .loss_graphs import graph_nodes
 
 _NODES = 20_000
 # An infinity in these is the script's own: a mask.
@@ -107,7 +107,7 @@ class NanOrigins:
                 chain.append(chain[-1].before)
             self._write("loss", [_source(each) for each in reversed(chain)])
         elif bool(torch.isfinite(loss.detach()).all()):
-            for node in _nodes(loss):
+            for node in graph_nodes(loss.grad_fn, _NODES):
                 node.register_hook(self._gradient_hook(node))
 
     def _gradient_hook(self, node: Any) -> Callable[[Any, Any], None]:
@@ -172,19 +172,6 @@ def _source(origin: _Origin) -> NanSource:
         greatest=origin.greatest,
         infinite=origin.infinite,
     )
-
-
-def _nodes(loss: torch.Tensor) -> Iterator[Any]:
-    """The nodes of the graph of a loss, up to a limit."""
-    seen: set[Any] = set()
-    waiting = deque([loss.grad_fn])
-    while waiting and len(seen) < _NODES:
-        node = waiting.popleft()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        yield node
-        waiting.extend(each for each, _ in node.next_functions)
 
 
 def _forward_place(rows: Any) -> UserPlace | None:

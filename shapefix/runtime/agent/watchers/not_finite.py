@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from ...protocol import NonFiniteSource
+from .loss_graphs import graph_nodes
 
 _TENSORS, _NODES, _KEPT = 3, 400, 4000
 
@@ -63,19 +63,12 @@ def _floats(value: Any) -> Iterator[torch.Tensor]:
 def faulty_operation(loss: torch.Tensor) -> str | None:
     """The first operation in the graph of a loss with a nan or infinite result, in words, if any."""
     found = None
-    seen: set[Any] = set()
-    waiting = deque([loss.grad_fn])
-    while waiting and len(seen) < _NODES:
-        node = waiting.popleft()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
+    for node in graph_nodes(loss.grad_fn, _NODES):
         fault = _fault(node)
         if fault is not None:
             number = node._sequence_nr()
             if found is None or number < found[0]:
                 found = number, fault
-        waiting.extend(each for each, _ in node.next_functions)
     return None if found is None else found[1]
 
 
