@@ -105,9 +105,9 @@ def probe(options: ProbeOptions) -> int:
     )
     if missing is not None and replacement is not None:
         found = replace(found, notes=(simulation_note(missing, replacement), *found.notes))
-    # The exit code is about the run; what `check` knows is added afterwards.
-    code = code_of(run, found)
     executed = dict.fromkeys(line["file"] for line in run.observed.of(SourceLine))
     found = with_static_fixes(found, "." if options.module else options.script, executed)
+    # Static findings count only where they explain an exception of the run.
+    code = code_of(run, found)
     found = with_verdicts(run, found, probe_output.view_of(options))
     return probe_output.report(run, found, options, code, baseline=baseline)

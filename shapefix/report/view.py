@@ -46,7 +46,8 @@ class View:
     fix, and by default follows unsafe_fixes. proves is true if `shapefix probe` makes the fixes and runs the
     script to prove them. coverage is None if a script was run. quiet omits the summary. verbose shows every
     step of the evidence, and no finding folded into another one. unchecked are places that could not be
-    checked, for programs; people get them as notes.
+    checked, for programs; people get them as notes. climbs is true if files outside of folder are shown
+    relative to it.
     """
 
     folder: str
@@ -69,7 +70,7 @@ class View:
         """
         full, folder = self.absolute(path), os.path.normpath(Path(self.folder).absolute())
         inside = full.removeprefix(folder + os.sep)
-        if inside != full or not self.climbs or not os.path.isabs(full):  # noqa: PTH117
+        if inside != full or full == folder or not self.climbs or not os.path.isabs(full):  # noqa: PTH117
             return inside
         try:
             return min(full, os.path.relpath(full, folder), key=len)

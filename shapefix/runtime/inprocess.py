@@ -141,7 +141,7 @@ def _parameters(observed: Observations) -> Iterator[tuple[str, str]]:
     """The parameters of the outermost modules."""
     for each in observed.modules:
         if each.model is not None:
-            yield each.type, parameters_text(each.model)
+            yield each.type, parameters_text(each.model, each.multiplications)
 
 
 def _view() -> View:

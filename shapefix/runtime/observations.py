@@ -60,6 +60,14 @@ class ObservedModule:
     parameters: int | None = None
     model: ModelParametersLine | None = None
     variable: str | None = None
+    own_multiplications: int | None = None
+
+    @property
+    def multiplications(self) -> int:
+        """The multiplications of the layers with weights in this call."""
+        if self.own_multiplications is not None:
+            return self.own_multiplications
+        return sum(each.multiplications for each in self.children)
 
 
 @dataclass(frozen=True)
@@ -187,6 +195,7 @@ class Observations:
                 None if counts is None else counts.get(line["name"]),
                 model,
                 line["variable"],
+                None if done is None else done["multiplications"],
             )
 
         return tuple(module(line) for line in inner.get(None, ()))

@@ -6,8 +6,10 @@ import pytest
 
 from shapefix.runtime.forecast import batch_settings
 from shapefix.runtime.forecast.prediction import (
+    CONTEXT,
     BatchSearch,
     MemoryForecast,
+    MemorySaving,
     StepPeak,
     accumulation,
     search_batch,
@@ -186,3 +188,22 @@ def test_the_edit_is_offered_as_text() -> None:
     told = report(batch_settings.batch_setting([], "", 8), 16)
     assert told[-2] == "  largest batch  16: 4.0 GiB live, 4.0 GiB reserved (from 2 runs; 17 does not fit)"
     assert told[-1] == "  edit           batch_size of the training DataLoader: 8 -> 16"
+
+
+def answer(budget: int, savings: dict[str, int], largest: int | None) -> list[str]:
+    """The last rows of a forecast for a step of 8 rows and 2 GiB; savings are the MiB of changes."""
+    peaks = {size: peak(size, size * 256 * MIB) for size in (8, largest or 8)}
+    fit = BatchSearch(peaks, largest, 8)
+    changes = tuple(MemorySaving(name, name, peak(8, size * MIB), "code") for name, size in savings.items())
+    forecast = MemoryForecast(CONTEXT + budget * MIB, peaks[8], None, fit, changes)
+    rows = ["".join(text for text, _ in row) for row in forecast_lines(forecast, "train.py", (), str)]
+    start = next((number for number, row in enumerate(rows) if "to make it fit" in row), len(rows))
+    return [" ".join(row.split()) for row in rows[start:]]
+
+
+def test_the_changes_that_make_a_step_fit_are_named() -> None:
+    assert answer(4096, {"bf16": 1000}, None) == []
+    named = answer(1100, {"bf16": 1000, "checkpointing": 1500}, None)
+    assert named == ["to make it fit bf16, at most 1000 MiB of 1.1 GiB: `code`"]
+    none = answer(500, {"bf16": 1000}, None)
+    assert none == ["to make it fit nothing that was tried: the least is 1000 MiB of 500 MiB"]

@@ -25,7 +25,7 @@ CALL = {"args": [TENSOR], "kwargs": {}}
 def enter(number: int, parent: int | None, name: str) -> dict[str, object]:
     return {
         "kind": "module_enter", "id": number, "parent": parent, "name": name, "type": "Linear",
-        "grad_enabled": True, "constructed_at": PLACE, "called_at": None, "input": CALL,
+        "grad_enabled": True, "constructed_at": PLACE, "called_at": None, "variable": None, "input": CALL,
     }  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     whole = [
         enter(1, None, "Net"),
         enter(2, 1, "fc"),
-        {"kind": "module_exit", "id": 2, "seconds": 0.1, "out": TENSOR},
+        {"kind": "module_exit", "id": 2, "seconds": 0.1, "multiplications": None, "out": TENSOR},
     ]
     text = "\n".join(map(json.dumps, whole)) + '\n{"kind": "module_exit", "id": 1, "sec'
     path = tmp_path / "observations.jsonl"

@@ -143,6 +143,7 @@ class LoaderIterator:
         self._session.depth -= 1
         self._session.active_passes += 1
         self._outer_pass, self._session.pass_number = self._session.pass_number, next(_PASS_NUMBERS)
+        self._outer_loader, self._session.pass_loader = self._session.pass_loader, state.id
         self._extra = ExtraBatches(self._session, loader, self._batches, state.id, state.created_at)
 
     def __iter__(self) -> LoaderIterator:
@@ -282,7 +283,7 @@ class LoaderIterator:
         self._done = True
         session = self._session
         session.active_passes -= 1
-        session.pass_number = self._outer_pass
+        session.pass_number, session.pass_loader = self._outer_pass, self._outer_loader
         seconds = time.monotonic() - self._start - self._own_seconds()
         self._state.batch_seconds = seconds / max(self._yielded, 1)
         self._state.later_seconds += seconds if self._again else 0.0

@@ -26,6 +26,7 @@ from .construction_sites import ConstructionSites
 from .describe import describe, describe_call, integer_range
 from .evaluation_limits import EvaluationLimits
 from .exceptions import ExceptionRecorder
+from .multiplications import multiplications
 from .overfitting import Overfitting
 from .parameter_counts import parameter_counts
 from .repeated_calls import RepeatedCalls
@@ -33,6 +34,7 @@ from .row_trials import RowTrials
 from .session import Session
 from .watchers import signatures
 from .watchers.distribution_samples import DistributionSamples
+from .watchers.modes import Modes
 from .watchers.not_finite import ModuleSums
 from .watchers.recorded_evaluation import RecordedEvaluation
 from .watchers.replicas import Replicas
@@ -69,7 +71,8 @@ class ModuleCalls:
         self.overfitting = Overfitting(session)
         self.replicas = Replicas(session)
         self.samples = DistributionSamples(session)
-        self.evaluation = RecordedEvaluation(session)
+        self.modes = Modes(session)
+        self.evaluation = RecordedEvaluation(session, self.modes)
         session.before_end = self.overfitting.report
         self.sums = ModuleSums()
 
@@ -146,6 +149,7 @@ class ModuleCalls:
             if training:
                 self._session.on_phase("loop")
         self._call_sites.returned(call_site)
+        self.modes.called(module, training, caller)
         if training:
             self.evaluation.called(module, args, kwargs, out, caller)
         if first and training:
@@ -183,7 +187,13 @@ class ModuleCalls:
             self._call_sites.forward_returned(module)
             seconds = time.perf_counter() - start
             self._session.sink.write(
-                ModuleExitLine(kind="module_exit", id=number, seconds=round(seconds, 6), out=describe(out))
+                ModuleExitLine(
+                    kind="module_exit",
+                    id=number,
+                    seconds=round(seconds, 6),
+                    multiplications=multiplications(module, args, kwargs, out),
+                    out=describe(out),
+                )
             )
             self._sum(module, "out", out)
         return out

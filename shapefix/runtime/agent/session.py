@@ -54,7 +54,8 @@ class Session:
     of the running one, extra_batches their number. extra_places are those
     of their loaders. own_seconds is the time of the probe's own trials. overfits says that all steps get the
     first batch. evaluation is how much of it runs after the wanted steps. batches counts all of all loaders.
-    pass_number is that of the running pass over a loader, each with its own. pass_batches is the number of
+    pass_number is that of the running pass over a loader, each with its own; pass_loader is the loader, and
+    trained_loaders are those in whose passes a training step was made. pass_batches is the number of
     batches of the last pass over a loader, trained_batches that of a pass with a training step; None if not
     known.
     batch_rows are the samples of the last batch of a loader, loss_rows those of the last loss.
@@ -73,6 +74,8 @@ class Session:
     collectives: int = 0
     active_passes: int = 0
     pass_number: int = 0
+    pass_loader: int | None = None
+    trained_loaders: set[int | None] = field(default_factory=set)
     pass_batches: int | None = None
     trained_batches: int | None = None
     evaluated: bool = False

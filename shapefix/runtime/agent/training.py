@@ -74,6 +74,7 @@ class TrainingWatcher:
                 self._modules.trials.run([], self._graphs)
                 self._untaken.report()
             self._modules.evaluation.report()
+            self._modules.modes.report()
             self._times.finish()
 
         self._session.before_end = at_end
@@ -107,6 +108,7 @@ class TrainingWatcher:
             loss = args[0] if args else kwargs.get("tensors")
             site = frames.site(caller)
             self._carried.backward(site)
+            self._modules.modes.backward()
             self._modules.evaluation.backward(loss)
             self._kept.backward(loss)
             self._backward(loss, site)
@@ -220,6 +222,7 @@ class TrainingWatcher:
         session.steps += 1
         if session.active_passes:
             session.trained_batches = session.pass_batches
+            session.trained_loaders.add(session.pass_loader)
         if session.steps <= max(_WRITTEN, session.wanted_steps):
             session.sink.write(
                 OptimizerStepLine(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,14 @@ from shapefix.runtime.protocol import ScriptLine, TrainerCreatedLine
 from shapefix.runtime.run import ProbeRun, probe_script
 
 _STEPS = 2
+_CODE = {
+    "checkpointing": "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
+    "bf16": 'with torch.autocast("cuda", torch.bfloat16):',
+}
+_TRAINER_CODE = {
+    "checkpointing": "TrainingArguments(gradient_checkpointing=True)",
+    "bf16": "TrainingArguments(bf16=True)",
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,10 @@ def forecast_memory(
         fit = search_batch(measure, peak, plain.budget)
         if len(fit.tried) < 2:  # no setting that was found changes the batch
             setting = fit = None
-    savings = tuple(_savings(script, vram, peak, source, progress))
+    trainer = run.observed.first(TrainerCreatedLine) is not None
+    savings = tuple(_savings(script, vram, peak, source, _TRAINER_CODE if trainer else _CODE, progress))
+    if not plain.fits and not any(each.peak.reserved <= plain.budget for each in savings):
+        savings += tuple(_combined(script, vram, savings, progress))
     return run, MemoryForecast(vram, peak, setting, fit, savings)
 
 
@@ -79,13 +90,18 @@ def _changed(script: ForecastScript, vram: int, setting: BatchSetting, size: int
 
 
 def _savings(
-    script: ForecastScript, vram: int, peak: StepPeak, source: str, progress: Callable[[str], None]
+    script: ForecastScript,
+    vram: int,
+    peak: StepPeak,
+    source: str,
+    code: Mapping[str, str],
+    progress: Callable[[str], None],
 ) -> Iterator[MemorySaving]:
     for what, label in (("checkpointing", "gradient checkpointing"), ("bf16", "autocast to bf16")):
         progress(label)
         found = step_peak(script.run(vram, [f"--{what}"]).observed)
         if found is not None and what in found.trials and found.live < peak.live:
-            yield MemorySaving(what, label, found)
+            yield MemorySaving(what, label, found, code[what])
     setting = (
         None if peak.length is None else batch_settings.length_setting(script.arguments, source, peak.length)
     )
@@ -95,6 +111,20 @@ def _savings(
     found = _changed(script, vram, setting, setting.value // 2)
     if found is not None and found.length != peak.length and found.live < peak.live:
         yield MemorySaving("length", f"{setting.name} {setting.value // 2} instead of {setting.value}", found)
+
+
+def _combined(
+    script: ForecastScript, vram: int, savings: Sequence[MemorySaving], progress: Callable[[str], None]
+) -> Iterator[MemorySaving]:
+    """Gradient checkpointing and bf16 together, if each of them saves memory."""
+    known = {each.what: each for each in savings if each.what in _CODE}
+    if len(known) < 2:
+        return
+    label = " and ".join(each.label for each in known.values())
+    progress(label)
+    found = step_peak(script.run(vram, [f"--{what}" for what in known]).observed)
+    if found is not None and found.trials >= set(known):
+        yield MemorySaving("+".join(known), label, found, "; ".join(each.code for each in known.values()))
 
 
 def _source(name: str) -> str:

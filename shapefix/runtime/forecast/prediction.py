@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Span
@@ -53,11 +53,12 @@ class BatchSearch:
 
 @dataclass(frozen=True)
 class MemorySaving:
-    """A run with one change, its label in reports, and its peak."""
+    """A run with one change or several, their label in reports, the code for them, and the peak."""
 
     what: str
     label: str
     peak: StepPeak
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,29 @@ class MemoryForecast:
     def fits(self) -> bool:
         """Whether a step of the unchanged script fits."""
         return self.peak.reserved <= self.budget
+
+
+@dataclass(frozen=True)
+class FittingChange:
+    """A change with which a step fits, the code for it if it is short, and the reserved bytes at most."""
+
+    text: str
+    code: str
+    reserved: int
+
+
+def fitting_changes(forecast: MemoryForecast) -> Iterator[FittingChange]:
+    """The changes with which a step fits that does not fit as it is, those that change the least first."""
+    fit, batch = forecast.fit, forecast.peak.batch
+    if forecast.fits:
+        return
+    if fit is not None and fit.largest is not None and batch is not None:
+        size, steps = accumulation(batch, fit.largest)
+        text = f"batch {size} and {steps} accumulation steps"
+        yield FittingChange(text, "", fit.tried[fit.largest].reserved)
+    for saving in forecast.savings:
+        if saving.peak.reserved <= forecast.budget:
+            yield FittingChange(saving.label, saving.code, saving.peak.reserved)
 
 
 def step_peak(observed: Observations) -> StepPeak | None:

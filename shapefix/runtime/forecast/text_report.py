@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from shapefix.runtime.forecast.batch_settings import BatchSetting
-from shapefix.runtime.forecast.prediction import CONTEXT, BatchSearch, MemoryForecast, StepPeak, accumulation
+from shapefix.runtime.forecast.prediction import (
+    CONTEXT,
+    BatchSearch,
+    MemoryForecast,
+    StepPeak,
+    accumulation,
+    fitting_changes,
+)
 from shapefix.runtime.report.formatting import Line, ShowPath, byte_size
 
 _ORDER = ("parameters", "gradients", "optimizer state", "activations", "inputs", "temporary")
@@ -43,6 +50,25 @@ def _lines(forecast: MemoryForecast, script: str, arguments: Sequence[str], show
     for saving in forecast.savings:
         less = peak.live - saving.peak.live
         yield _row(saving.label, f"{_band(saving.peak)}, {byte_size(less)} less ({less / peak.live:.0%})")
+    if not forecast.fits:
+        yield from _answer(forecast)
+
+
+def _answer(forecast: MemoryForecast) -> Iterator[Line]:
+    """What makes the step fit, or the run that came nearest."""
+    changes = list(fitting_changes(forecast))
+    for number, change in enumerate(changes):
+        code = f": `{change.code}`" if change.code else ""
+        text = f"{change.text}, at most {byte_size(change.reserved)} of {byte_size(forecast.budget)}{code}"
+        yield _row("to make it fit" if number == 0 else "or", text)
+    if not changes:
+        tried = [
+            *(forecast.fit.tried.values() if forecast.fit else ()),
+            *(each.peak for each in forecast.savings),
+        ]
+        least = min((each.reserved for each in tried), default=forecast.peak.reserved)
+        text = f"nothing that was tried: the least is {byte_size(least)} of {byte_size(forecast.budget)}"
+        yield _row("to make it fit", text, "warning")
 
 
 def _row(name: str, text: str, style: str = "code") -> Line:

@@ -92,6 +92,7 @@ from .training import (
     UncoveredParameter,
     UncoveredParameters,
     UnregisteredParametersLine,
+    WrongModeLine,
 )
 from .values import CallArguments, DescribedValue, UserPlace
 
@@ -180,6 +181,7 @@ __all__ = [
     "WorkersRefusedLine",
     "WriteProtectionLine",
     "WriteRefusedLine",
+    "WrongModeLine",
     "kind_of",
     "kinds",
 ]
@@ -191,6 +193,7 @@ Line = (
     | SkippedMagicLine
     | FileWrittenLine
     | WriteRefusedLine
+    | WrongModeLine
     | WorkersRefusedLine
     | WriteProtectionLine
     | UploadSkippedLine

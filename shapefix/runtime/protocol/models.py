@@ -35,6 +35,7 @@ class ModuleExitLine(TypedDict):
     kind: Literal["module_exit"]
     id: int
     seconds: float
+    multiplications: int | None
     out: DescribedValue
 
 

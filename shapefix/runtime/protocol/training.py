@@ -262,6 +262,16 @@ class RecordedEvaluationLine(TypedDict):
     called_at: UserPlace
 
 
+class WrongModeLine(TypedDict):
+    """A model is evaluated without `eval()`, or trained without `train()`; layer is dropout or batch norm."""
+
+    kind: Literal["wrong_mode"]
+    missing: Literal["train", "eval"]
+    model: str
+    layer: str
+    called_at: UserPlace
+
+
 class KeptGraphLine(TypedDict):
     """A variable keeps the graphs of several losses after backward; is_sum says that it is their sum."""
 

@@ -76,13 +76,17 @@ def quantity(number: int) -> str:
     return f"{number:,}"
 
 
-def parameters_text(line: ModelParametersLine) -> str:
-    """The parameters of a model: their number, the trainable ones, and their bytes by dtype."""
+def parameters_text(line: ModelParametersLine, multiplications: int = 0) -> str:
+    """The parameters of a model: their number, the trainable ones, and their bytes by dtype.
+
+    multiplications are those of the layers in a call.
+    """
     total, trainable = line["total"], line["trainable"]
     share = {total: "all trainable", 0: "none trainable"}.get(trainable, f"{quantity(trainable)} trainable")
     parts = ", ".join(f"{byte_size(size)} {_DTYPES.get(name, name)}" for name, size in line["bytes"].items())
     buffers = f", {byte_size(line['buffer_bytes'])} buffers" if line["buffer_bytes"] else ""
-    return f"{quantity(total)} parameters, {share}, {parts}{buffers}"
+    products = f", {quantity(multiplications)} MACs in its layers" if multiplications else ""
+    return f"{quantity(total)} parameters, {share}, {parts}{buffers}{products}"
 
 
 def counted(number: int, what: str) -> str:

@@ -15,7 +15,12 @@ from shapefix.report.json import encodable, finding_entry, place
 from shapefix.report.view import View
 from shapefix.report.view import json_text as escaped
 from shapefix.runtime.findings.collect import ProbeFindings
-from shapefix.runtime.forecast.prediction import MemoryForecast, StepPeak, accumulation
+from shapefix.runtime.forecast.prediction import (
+    MemoryForecast,
+    StepPeak,
+    accumulation,
+    fitting_changes,
+)
 from shapefix.runtime.observations import Observations, ObservedModule, RaisedException, span
 from shapefix.runtime.protocol import (
     AnyLine,
@@ -220,6 +225,7 @@ class _Writer:
             "output": None if module.out is None else value_entry(module.out),
             "seconds": module.seconds,
             "parameters": module.parameters,
+            "multiplications": module.multiplications,
             "children": [self._module(each) for each in module.children],
         }
 
@@ -328,6 +334,10 @@ class _Writer:
             "savings": [
                 {"what": each.what, "text": each.label, "peak": self._measured(each.peak)}
                 for each in forecast.savings
+            ],
+            "fitting_changes": [
+                {"text": each.text, "code": each.code or None, "reserved": each.reserved}
+                for each in fitting_changes(forecast)
             ],
         }
 

@@ -121,7 +121,7 @@ def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[
         yield [(label, "name"), (f" {call_text(module, show)}", "code")]
         if module.model is not None and label not in shown | counted:
             counted.add(label)
-            yield [(f"  {parameters_text(module.model)}", "code")]
+            yield [(f"  {parameters_text(module.model, module.multiplications)}", "code")]
         # The inner modules are the same for a second call, with other sizes.
         before = label in shown or (label == module.type and module.type in inner)
         repeated = before or (module.grad_enabled and last[label] is not module)

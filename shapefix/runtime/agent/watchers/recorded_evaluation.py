@@ -13,6 +13,7 @@ from ...protocol import RecordedEvaluationLine, UserPlace
 from .. import frames
 from ..session import Session
 from .loss_graphs import graph_nodes
+from .modes import Modes
 
 _CALLS, _BACKWARDS = 8, 64
 
@@ -21,7 +22,7 @@ _CALLS, _BACKWARDS = 8, 64
 class EvaluationCall:
     """A call of a model in evaluation mode with a recorded graph."""
 
-    model: str
+    module: Any
     called_at: UserPlace
     pass_number: int
     nodes: frozenset[int] = field(repr=False)
@@ -30,8 +31,9 @@ class EvaluationCall:
 class RecordedEvaluation:
     """The model calls in evaluation mode of one session, until a backward call uses their graph."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, modes: Modes) -> None:
         self._session = session
+        self._modes = modes
         self._calls: list[EvaluationCall] = []
         self._sites: set[str] = set()
         self._backwards = 0
@@ -61,13 +63,11 @@ class RecordedEvaluation:
         if nodes:
             self._sites.add(str(site))
             known = frozenset(node._sequence_nr() for node in nodes)
-            self._calls.append(EvaluationCall(type(module).__name__, site, session.pass_number, known))
+            self._calls.append(EvaluationCall(module, site, session.pass_number, known))
 
     def backward(self, loss: Any) -> None:
         """Drop the calls in the pass of a backward call, and those in the graph of its loss."""
         session = self._session
-        if session.active_passes:
-            self._calls = [each for each in self._calls if each.pass_number != session.pass_number]
         if not self._calls:
             return
         self._backwards += 1
@@ -75,15 +75,22 @@ class RecordedEvaluation:
             self._calls.clear()
             return
         used = {node._sequence_nr() for node in graph_nodes(loss.grad_fn)}
-        self._calls = [each for each in self._calls if not each.nodes & used]
+        for each in self._calls:
+            if each.nodes & used:
+                self._modes.trained_in_evaluation(each.module, each.called_at)
+        same_pass = session.pass_number if session.active_passes else None
+        self._calls = [
+            each for each in self._calls if not each.nodes & used and each.pass_number != same_pass
+        ]
 
     def report(self) -> None:
         """Write a line for each call with a graph unused by backward calls."""
         if self._differentiates or not self._session.backward_calls:
             return
         for each in self._calls:
+            model = type(each.module).__name__
             self._session.sink.write(
-                RecordedEvaluationLine(kind="recorded_evaluation", model=each.model, called_at=each.called_at)
+                RecordedEvaluationLine(kind="recorded_evaluation", model=model, called_at=each.called_at)
             )
 
 

@@ -44,6 +44,7 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "carried-gradients": ("SF803", _ERROR),
     "missing-step": ("SF803", _ERROR),
     "recorded-evaluation": ("SF702", _WARNING),
+    "wrong-mode": ("SF804", _WARNING),
     "kept-graph": ("SF701", _WARNING),
     "schedule-unit": ("SF803", _WARNING),
     "no-overfit": (None, _WARNING),

@@ -15,6 +15,7 @@ from shapefix.runtime.protocol import (
     KeptGraphLine,
     MissingStepLine,
     RecordedEvaluationLine,
+    WrongModeLine,
 )
 
 _WHOLE = ("finished", "stopped")
@@ -55,6 +56,31 @@ def _missing(observed: Observations) -> Iterator[RuntimeFinding]:
             ),
             fixes=partial(_step_after, at, made),
         )
+
+
+def _no_grad(call: Span, read: ReadText) -> tuple[Fix, ...]:
+    """The fix to disable gradients in the function of an evaluation, if it calls no backward."""
+    text = read(call.path)
+    try:
+        tree = ast.parse(text or "")
+    except (SyntaxError, ValueError):
+        return ()
+    imports = [node for node in tree.body if isinstance(node, ast.Import)]
+    imported = {name.asname or name.name for node in imports for name in node.names}
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    around = [node for node in functions if node.lineno <= call.row <= (node.end_lineno or node.lineno)]
+    if "torch" not in imported or not around:
+        return ()
+    function = max(around, key=lambda node: node.lineno)
+    attributes = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    if attributes & {"backward", "step", "grad"}:
+        return ()
+    row = min([function.lineno, *(each.lineno for each in function.decorator_list)])
+    place = Span(call.path, row, 1, row, 1)
+    indent = " " * function.col_offset
+    edit = Edit(place, f"{indent}@torch.no_grad()\n")
+    message = f"disable gradients in `{function.name}`: `@torch.no_grad()`"
+    return (Fix(Applicability.UNSAFE, message, (edit,)),)
 
 
 def _step_after(backward: Span, optimizers: list[Span], read: ReadText) -> tuple[Fix, ...]:
@@ -116,7 +142,31 @@ def _recorded(observed: Observations) -> Iterator[RuntimeFinding]:
                 f"`{line['model']}` is evaluated without `torch.no_grad()`: no backward used its graph",
                 at,
                 (Evidence(at, "the output requires a gradient"),),
+                fixes=partial(_no_grad, at),
             )
+
+
+@silent_fault
+def _modes(observed: Observations) -> Iterator[RuntimeFinding]:
+    for line in observed.of(WrongModeLine):
+        at = span(line["called_at"])
+        if at is None:
+            continue
+        if line["missing"] == "eval":
+            effect = {
+                "dropout": "dropout stays active",
+                "batch norm": "batch norm uses and updates the statistics of the batch",
+            }[line["layer"]]
+            message = f"`eval()` of `{line['model']}` is missing: {effect} during evaluation"
+            mode = "training"
+        else:
+            effect = {
+                "dropout": "dropout is off",
+                "batch norm": "batch norm keeps old statistics",
+            }[line["layer"]]
+            message = f"`train()` of `{line['model']}` is missing after its evaluation: {effect} in training"
+            mode = "evaluation"
+        yield RuntimeFinding("wrong-mode", message, at, (Evidence(at, f"called in {mode} mode"),))
 
 
 @silent_fault

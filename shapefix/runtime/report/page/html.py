@@ -232,7 +232,7 @@ def _trained_model(observed: Observations) -> ObservedModule | None:
 
 
 def _tree(module: ObservedModule, models: Sequence[ObservedModule], show: ShowPath) -> ModuleTree:
-    parameters = "" if module.model is None else parameters_text(module.model)
+    parameters = "" if module.model is None else parameters_text(module.model, module.multiplications)
     whole = FoldedCalls(module, model_label(module, models), 1, module.seconds, module.parameters)
     return ModuleTree(call_text(module, show), _node(whole, None, show), _count(module), parameters)
 
