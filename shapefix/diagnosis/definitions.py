@@ -10,8 +10,9 @@ from itertools import islice
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_runs import FailingRun
 from shapefix.diagnosis.project_frames import ProjectFrame, source_files
-from shapefix.diagnosis.rejected_values import rejected_values
-from shapefix.diagnosis.size_origins import SizeOrigin, ValueSearch
+from shapefix.diagnosis.rejected_values import OF_ARGUMENTS, OF_ARRAYS, given_to, rejected_values
+from shapefix.diagnosis.size_origins import SizeOrigin
+from shapefix.diagnosis.value_search import ValueSearch
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.interpreter.values import Constant
@@ -41,7 +42,7 @@ def definitions(
     They are those of the function or file of the failing line, and of its callers for a parameter. If several
     variables may be `None`, it is the one that is so in the run of the line.
     """
-    search = ValueSearch(frames, is_deep=explanation.name not in _OF_TYPES)
+    search = ValueSearch(frames, folder, is_deep=explanation.name not in _OF_TYPES)
     is_of_none = explanation.name in _OF_NONE or explanation.fields.get("type") == _NONE
     last = len(frames) - 1
     tensors = (
@@ -53,10 +54,20 @@ def definitions(
         for node in rejected_values(statement, explanation, tensors)
         if (name := _subject(node))
     }
+    is_passed = not subjects and explanation.name == "missing-attribute" and not is_of_none
+    if is_passed:
+        # A library looked for the attribute, in an argument of the failing call.
+        given = (each for call in search.calls(last) for each in given_to(call))
+        subjects = {name: node for node in given if (name := _subject(node))}
     if len(subjects) > 1 and run is not None and is_of_none:
         empty = {each.place.code for each in run.values if _is_none(each.value)}
         subjects = {name: node for name, node in subjects.items() if name in empty}
-    if not subjects or len(subjects) > (_MOST_KEYED if explanation.name in _OF_KEYS else 1):
+    if len(subjects) > 1 and run is not None and explanation.name == "not-callable":
+        called = {name: node for name, node in subjects.items() if name in tensors}
+        subjects = called or subjects
+    is_one_of = is_passed or explanation.name in _OF_KEYS | OF_ARGUMENTS | OF_ARRAYS
+    most = _MOST_KEYED if is_one_of else 1
+    if not subjects or len(subjects) > most:
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
@@ -118,8 +129,10 @@ def _is_none(value: object) -> bool:
 
 
 def _subject(node: ast.expr) -> str:
-    """Return `table` for `table.values` and `table["price"]`, and `self.best` for `self.best[0]`."""
+    """Return `table` for `table.values`, `self.best` for `self.best[0]`, and `load` for `load(path)`."""
     names: list[str] = []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         names.append(node.attr if isinstance(node, ast.Attribute) else "")
         node = node.value

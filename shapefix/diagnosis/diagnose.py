@@ -19,6 +19,7 @@ from shapefix.diagnosis.failing_layer import FailingLayer, failing_layer
 from shapefix.diagnosis.failing_runs import FailingRun, FailingRuns
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.memory_causes import memory_causes
+from shapefix.diagnosis.named_places.attributes import attribute_places
 from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
@@ -26,7 +27,7 @@ from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_o
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.diagnosis.traced_causes import traced_cause
-from shapefix.diagnosis.value_origins import attribute_origins, sample_origins
+from shapefix.diagnosis.value_origins import sample_origins
 from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
@@ -130,9 +131,9 @@ def _diagnosed(
         if not found and explanation is not None and explanation.name == "out-of-memory":
             found = memory_causes(own, findings)
         layer = None if found else failing_layer(explanation, own, sources.folder, live)
-        run = runs.of(own) if not found or found[0].is_at_failing_line else None
+        run = runs.of(own)
         if found:
-            found = _with_origins(found, error, run)
+            found = _with_origins(found, error, own, run, sources.folder)
         else:
             traced = traced_cause(error, explanation, own, run, layer, sources.folder)
             found = () if traced is None else (traced,)
@@ -141,17 +142,21 @@ def _diagnosed(
 
 
 def _with_origins(
-    found: tuple[ErrorCause, ...], error: ErrorReport, run: FailingRun | None
+    found: tuple[ErrorCause, ...],
+    error: ErrorReport,
+    frames: Sequence[ProjectFrame],
+    run: FailingRun | None,
+    folder: str,
 ) -> tuple[ErrorCause, ...]:
-    """Add the origins of the sizes to the first cause."""
-    if run is None:
-        return found
+    """Add the origins of the sizes, samples and attributes to the first cause."""
     finding = found[0].finding
+    # The sizes of the failing line say nothing about a finding elsewhere.
+    is_here = found[0].is_at_failing_line
     known = {(span.path, span.row) for span in (finding.span, *(step.span for step in finding.evidence))}
     origins = (
-        *number_origins(run, error.message),
-        *sample_origins(run),
-        *attribute_origins(run, finding.message),
+        *(number_origins(run, error.message) if run is not None and is_here else ()),
+        *(sample_origins(run) if run is not None else ()),
+        *attribute_places(frames, folder, finding.message),
     )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
     return (replace(found[0], origins=new), *found[1:])

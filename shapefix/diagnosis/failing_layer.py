@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.live_facts import LiveFacts
+from shapefix.diagnosis.named_places.failures import project_files
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of
-from shapefix.diagnosis.size_origins import SizeOrigin, last_name, load_of, setting_of
+from shapefix.diagnosis.size_origins import SizeOrigin, last_name, setting_of
+from shapefix.diagnosis.value_search import load_of
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.text import Unreadable
@@ -27,11 +30,13 @@ class _Family:
     arrived: str
 
 
+_SIZE = re.compile(r"\d+")
 _LINEAR = _Family(("Linear", "LazyLinear"), "in_features", "size")
 _FAMILIES = {
     "matrix-product": _LINEAR,
     "conv-channels": _Family(("Conv",), "want", "got"),
     "norm-channels": _Family(("BatchNorm", "InstanceNorm", "SyncBatchNorm"), "want", "got"),
+    "normalized-shape": _Family(("LayerNorm", "RMSNorm"), "normalized", "got"),
     "recurrent-input": _Family(("LSTM", "GRU", "RNN"), "want", "got"),
 }
 
@@ -69,7 +74,7 @@ def failing_layer(
         tree = ast.parse(whole.text if len(whole.text) <= LARGEST else "")
     except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    wanted = explanation.fields[family.wanted]
+    wanted, arrived = (_last_size(explanation.fields[name]) for name in (family.wanted, family.arrived))
     found = []
     for name, created in _created(tree, span.row + whole.rows_before, span.end_row + whole.rows_before):
         for call in _calls_of(created, family):
@@ -77,6 +82,7 @@ def failing_layer(
                 size = _size_of(call)
                 own = file_of(span.path)
                 setting = setting_of(last_name(size), wanted, folder, own) if size is not None else None
+                setting = setting or _given(tree, call, size, wanted, frames, folder)
                 code = ast.get_source_segment(whole.text, call) or ""
                 found.append(
                     FailingLayer(
@@ -84,7 +90,7 @@ def failing_layer(
                         *whole.place(call.lineno),
                         " ".join(code.split()),
                         wanted,
-                        explanation.fields[family.arrived],
+                        arrived,
                         setting,
                         load_of(name, frames),
                     )
@@ -94,6 +100,55 @@ def failing_layer(
         found = raised or found
     distinct = {(layer.path, layer.row, layer.code): layer for layer in found}
     return next(iter(distinct.values())) if len(distinct) == 1 else None
+
+
+def _given(
+    tree: ast.Module,
+    layer: ast.Call,
+    size: ast.expr | None,
+    wanted: str,
+    frames: Sequence[ProjectFrame],
+    folder: str,
+) -> SizeOrigin | None:
+    """Return the place of a layer's number in the only construction of its class."""
+    around = [
+        (cls, method)
+        for cls in ast.walk(tree)
+        if isinstance(cls, ast.ClassDef)
+        for method in cls.body
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__"
+        if method.lineno <= layer.lineno <= (method.end_lineno or 0)
+    ]
+    if len(around) != 1 or not isinstance(size, ast.Name):
+        return None
+    cls, method = around[0]
+    parameters = [each.arg for each in method.args.args[1:]]
+    if size.id not in parameters:
+        return None
+    calls = [
+        (parsed, node)
+        for parsed in project_files(frames, folder, cls.name)
+        for node in ast.walk(parsed.tree)
+        if isinstance(node, ast.Call) and last_name(node.func) == cls.name
+    ]
+    if len(calls) != 1:
+        return None
+    parsed, call = calls[0]
+    named = [keyword.value for keyword in call.keywords if keyword.arg == size.id]
+    position = parameters.index(size.id)
+    given = named[0] if named else call.args[position] if len(call.args) > position else None
+    if isinstance(given, ast.Constant) and str(given.value) == wanted:
+        path, row = parsed.whole.place(given.lineno)
+        line = parsed.whole.text.split("\n")[given.lineno - 1].strip()
+        return SizeOrigin(size.id, path, row, line)
+    name = last_name(given) if given is not None else ""
+    return setting_of(name, wanted, folder, parsed.whole.source.path) if name else None
+
+
+def _last_size(field: str) -> str:
+    """Return the number of a field, the last one of a shape: `[2, 64, 32]`."""
+    numbers = _SIZE.findall(field)
+    return numbers[-1] if numbers else field
 
 
 def _created(tree: ast.Module, first: int, last: int) -> Iterator[tuple[str, ast.expr]]:
@@ -124,7 +179,7 @@ def _calls_of(created: ast.expr, family: _Family) -> Iterator[ast.Call]:
                 yield node
 
 
-_SIZES = ("in_features", "in_channels", "num_features", "input_size")
+_SIZES = ("in_features", "in_channels", "num_features", "input_size", "normalized_shape")
 """Parameters of layers for the size of the input; it is the first one."""
 
 

@@ -51,8 +51,8 @@ class FailingRun:
 
     matched is the number of calls on the way that are calls of the stack, 0 if another call is on the way.
     folder is that of the project; objects are those of libraries so far, by the expression; owners are the
-    calls during which objects were created, by the object's id; loops are those around the line; writes are
-    those in place so far.
+    calls during which objects were created, by the object's id; loops are those around the line in its
+    function, and outer_loops those around its calls, innermost first; writes are those in place so far.
     """
 
     frame: Frame
@@ -61,6 +61,7 @@ class FailingRun:
     objects: Mapping[cst.CSTNode, LibraryObject]
     owners: Mapping[int, Span]
     loops: tuple[cst.CSTNode, ...] = ()
+    outer_loops: tuple[cst.CSTNode, ...] = ()
     writes: tuple[InPlaceWrite, ...] = ()
     values: list[SeenValue] = field(default_factory=list)
     rejected: list[OpRejected] = field(default_factory=list)
@@ -168,6 +169,7 @@ class _StackEvaluator(Evaluator):
             self._objects,
             self._owners,
             tuple(each.node for each in frame.loops),
+            tuple(loop.node for around in reversed(self.frames) for loop in reversed(around.loops)),
         )
         start = len(self.events)
         self._open.writes = tuple(each for each in self.events if isinstance(each, InPlaceWrite))

@@ -9,7 +9,18 @@ from collections.abc import Iterator, Set
 from shapefix.diagnosis.explanations import MessageExplanation
 
 _OF_CHECKPOINTS = frozenset({"checkpoint-keys", "checkpoint-sizes", "parameter-copy"})
-_OF_ARRAYS = frozenset({"object-array", "array-of-text", "negative-stride", "not-an-array", "unknown-dtype"})
+OF_ARRAYS = frozenset({"object-array", "array-of-text", "negative-stride", "not-an-array", "unknown-dtype"})
+"""The error pages about an array that makes no tensor."""
+OF_ARGUMENTS = frozenset(
+    {"array-reshape", "ambiguous-truth", "backward-of-many", "decoded-ids", "dataset-index", "empty-dataset"}
+    | {"empty-stack", "float-as-size", "generation-arguments", "head-mismatch", "ids-or-embeddings"}
+    | {"lists-by-name", "loader-not-iterator", "missing-column", "mixed-column", "not-iterable"}
+    | {"optimizer-argument", "packed-lengths", "parameter-assignment", "split-lengths", "tensor-as-index"}
+    | {"tensor-of-text", "tokenizer-input", "unlike-features", "weight-rank", "weight-type"}
+    | {"write-into-expanded", "graph-indices", "group-count", "boolean-subtraction", "ctc-lengths"}
+    | {"copied-graph", "generation-length", "batch-of-one", "leaf-in-place"}
+)
+"""The error pages about one of the arguments of the failing call."""
 _CONVERSIONS = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"})
 _TENSOR_TYPES = frozenset({"Tensor", "Parameter"})
 _TYPES = re.compile(r"'([^']*)' and '([^']*)'$")
@@ -90,7 +101,7 @@ def _of_call(node: ast.Call, explanation: MessageExplanation, tensors: Set[str])
     method = node.func if isinstance(node.func, ast.Attribute) else None
     called = method.attr if method is not None else ""
     is_load = explanation.name in _OF_CHECKPOINTS and called == "load_state_dict"
-    is_conversion = explanation.name in _OF_ARRAYS and called in _CONVERSIONS
+    is_conversion = explanation.name in OF_ARRAYS and called in _CONVERSIONS
     is_tokenizer = explanation.name == "no-pad-token" and any(each.arg == "padding" for each in node.keywords)
     if explanation.name == "not-callable" or (is_tokenizer and method is None):
         yield node.func
@@ -100,3 +111,11 @@ def _of_call(node: ast.Call, explanation: MessageExplanation, tensors: Set[str])
         yield node.args[0] if is_argument and ast.unparse(method.value) not in tensors else method.value
     elif is_load or is_conversion:
         yield from node.args[:1]
+    elif explanation.name in OF_ARGUMENTS:
+        yield from given_to(node)
+
+
+def given_to(call: ast.Call) -> tuple[ast.expr, ...]:
+    """Return the arguments of a call; without any, the object of a method."""
+    given = (*call.args, *(each.value for each in call.keywords))
+    return given or ((call.func.value,) if isinstance(call.func, ast.Attribute) else ())

@@ -182,9 +182,9 @@ def confidence_text(cause: ErrorCause, number: int) -> str:
 
 def _hidden(cause: ErrorCause, view: View) -> Iterator[str]:
     """Render the places of a traced cause beyond those of the short form of its finding."""
-    shown = {(step.span, step.message) for step in essential_steps(cause.finding)}
+    shown = {(step.span.path, step.span.row) for step in essential_steps(cause.finding)}
     steps = [step for step in cause.finding.evidence if step.role is Role.CAUSE]
-    left = [step for step in steps if (step.span, step.message) not in shown]
+    left = [step for step in steps if (step.span.path, step.span.row) not in shown]
     if not view.verbose:
         yield from _places("\nThese lines have a part in it, too:\n", left, view)
 

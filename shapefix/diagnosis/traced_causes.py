@@ -14,12 +14,14 @@ from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
 from shapefix.diagnosis.failing_runs import FailingRun
+from shapefix.diagnosis.named_places.failures import ExplainedFailure
 from shapefix.diagnosis.named_places.search import named_places
 from shapefix.diagnosis.number_origins import distinct_places, number_origins, to_evidence
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin
 from shapefix.diagnosis.symbol_origins import symbol_origins
-from shapefix.diagnosis.value_origins import tensor_origins, value_origins
+from shapefix.diagnosis.traced_fixes import traced_fix
+from shapefix.diagnosis.value_origins import batch_places, tensor_origins, value_origins
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
 from shapefix.sources.text import Unreadable
@@ -43,6 +45,8 @@ _ABOUT_SIZES = frozenset(
     | {"embedding-dimension", "unflatten-sizes"}
 )
 """The error pages whose numbers are sizes of tensors."""
+_OF_NAMES = frozenset({"missing-key", "checkpoint-keys", "checkpoint-sizes"})
+"""The error pages about names of two sides: those of the value, and those of its origin."""
 
 
 def traced_cause(
@@ -53,7 +57,22 @@ def traced_cause(
     layer: FailingLayer | None,
     folder: str,
 ) -> ErrorCause | None:
-    """Return the cause of an error by its own stack; None if nothing in the project explains it."""
+    """Return the cause of an error by its own stack, with a repair if there is a certain one."""
+    found = _traced_cause(report, explanation, frames, run, layer, folder)
+    if found is None or explanation is None:
+        return found
+    fix = traced_fix(ExplainedFailure(explanation, frames, folder), found.finding.evidence)
+    return found if fix is None else replace(found, finding=replace(found.finding, fixes=(fix,)))
+
+
+def _traced_cause(
+    report: ErrorReport,
+    explanation: MessageExplanation | None,
+    frames: Sequence[ProjectFrame],
+    run: FailingRun | None,
+    layer: FailingLayer | None,
+    folder: str,
+) -> ErrorCause | None:
     if explanation is None or not frames or frames[-1].is_missing or frames[-1].is_changed:
         return None
     called = called_definition(explanation, frames, folder)
@@ -61,16 +80,20 @@ def traced_cause(
     if called is not None:
         return _of_call(report, explanation, frames, called, named)
     if layer is not None:
-        return _of_layer(explanation, frames, layer, named)
+        sizes = (*number_origins(run, layer.arrived), *batch_places(run)) if run is not None else ()
+        return _of_layer(explanation, frames, layer, named, sizes)
     is_of_sizes = run is not None and explanation.name in _ABOUT_SIZES
     origins = _of_sizes(run, report.message) if run is not None and is_of_sizes else ()
     of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
     of_values = distinct_places((*named, *of_values))
-    if of_values:
-        return _of_values(explanation, frames, of_values)
     assigned = definitions(explanation, frames, run, folder)
+    evidence = [_stated(each.path, each.row, _text_of(each)) for each in assigned]
+    if of_values:
+        both = (*of_values, *evidence) if explanation.name in _OF_NAMES else of_values
+        return _of_values(explanation, frames, distinct_places(both))
     if assigned:
-        evidence = [_stated(each.path, each.row, _text_of(each)) for each in assigned]
+        if run is not None and explanation.name == "missing-attribute":
+            evidence += batch_places(run)
         found = _diagnostic(explanation, explanation.what, frames, evidence)
         return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
@@ -155,8 +178,12 @@ def _of_layer(
     frames: Sequence[ProjectFrame],
     layer: FailingLayer,
     named: Sequence[Evidence],
+    sizes: Sequence[Evidence],
 ) -> ErrorCause:
-    """Return the layer on the failing line, with the places of both numbers."""
+    """Return the layer on the failing line, with the places of both numbers.
+
+    named are the places of names in the message, and sizes those of the tensor's size.
+    """
     made = _row(layer.path, layer.row)
     evidence = [Evidence(made, f"created here, takes {layer.wanted}", Role.CAUSE, f"takes {layer.wanted}")]
     if layer.setting is not None:
@@ -166,7 +193,7 @@ def _of_layer(
         load = layer.load
         evidence.append(_stated(load.path, load.row, f"the data with {layer.arrived} is loaded here"))
     message = f"`{layer.name}` takes {layer.wanted}, and {layer.arrived} arrived"
-    found = _diagnostic(explanation, message, frames, (*evidence, *named))
+    found = _diagnostic(explanation, message, frames, distinct_places((*evidence, *named, *sizes)))
     return ErrorCause(found, Confidence.LIKELY if named else Confidence.ONLY, is_at_failing_line=True)
 
 

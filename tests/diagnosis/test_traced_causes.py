@@ -101,7 +101,7 @@ words.setdefault("sat", len(words))
 ids = torch.tensor([words[each] for each in "the cat sat".split()])  # cause
 embedding(ids)
 """),
-    Traced("samples of several sizes", "traced-error", Confidence.ONLY, """\
+    Traced("samples of several sizes", "traced-error", Confidence.LIKELY, """\
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -342,7 +342,7 @@ class Block(nn.Module):
 
 Block()(torch.zeros(3, 2, 4))
 """),
-    Traced("key of a caller's dictionary", "traced-error", Confidence.LIKELY, """\
+    Traced("key of a caller's dictionary", "traced-error", Confidence.ONLY, """\
 def width(number, *, settings):
     return settings["hidden"] * number
 

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, ParsedFile, search_for
-from shapefix.diagnosis.size_origins import ValueSearch, last_name
+from shapefix.diagnosis.size_origins import last_name
+from shapefix.diagnosis.value_search import ValueSearch
 from shapefix.diagnostics import Evidence, Role, Span
 
 _CONVERSIONS = frozenset({"numpy", "array", "asarray"})
@@ -74,7 +75,7 @@ def _tuple_results(failure: ExplainedFailure) -> Iterator[Evidence]:
 @search_for("sklearn-lengths", "sklearn-score-types")
 def _assigned_arguments(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the arguments of the failing call, and their assignments."""
-    search = ValueSearch(failure.frames)
+    search = ValueSearch(failure.frames, failure.folder)
     for parsed, node in failure.line():
         if isinstance(node, ast.Call) and len(node.args) >= 2:
             yield parsed.place(node, "both are compared here")

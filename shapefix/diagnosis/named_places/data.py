@@ -22,15 +22,7 @@ _TEXT_NUMBER = re.compile(r"""\s*["']?(?P<name>\w+)["']?\s*:\s*(?P<value>\d+e[-+
 @search_for("text-as-number")
 def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the settings of a failing call with text in them: `1e-4` in YAML, an option without a type."""
-    names = {
-        last_name(keyword.value) or keyword.arg or ""
-        for _, node in failure.line()
-        if isinstance(node, ast.Call)
-        for keyword in node.keywords
-    }
-    names |= {
-        last_name(each) for _, node in failure.line() if isinstance(node, ast.Call) for each in node.args
-    }
+    names = set(_given_names(failure))
     for path in islice(setting_files(failure.folder), _MOST_FILES):
         for row, line in enumerate(_lines(path), 1):
             found = _TEXT_NUMBER.match(line)
@@ -44,7 +36,26 @@ def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
                 given = {keyword.arg for keyword in node.keywords}
                 if isinstance(option, ast.Constant) and given.isdisjoint({"type", "action"}):
                     if str(option.value).lstrip("-").replace("-", "_") in names:
-                        yield parsed.place(node, "this option is text: `type=float` is missing")
+                        kind = _type_of_default(node)
+                        yield parsed.place(node, f"this option is text: `type={kind}` is missing")
+
+
+def _given_names(failure: ExplainedFailure) -> Iterator[str]:
+    """Yield the names in the calls of the stack's lines: of arguments, and of their attributes and keys."""
+    for _, node in failure.lines():
+        if isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                yield last_name(keyword.value) or keyword.arg or ""
+            yield from map(last_name, node.args)
+
+
+def _type_of_default(option: ast.Call) -> str:
+    """Return the type for an option, by its default: `int` for `default=64`."""
+    for keyword in option.keywords:
+        if keyword.arg == "default" and isinstance(keyword.value, ast.Constant):
+            if isinstance(keyword.value.value, int):
+                return "int"
+    return "float"
 
 
 def _lines(path: str) -> list[str]:

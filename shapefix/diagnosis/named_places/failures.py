@@ -9,7 +9,7 @@ from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.project_frames import ProjectFrame, source_files
-from shapefix.diagnosis.size_origins import ValueSearch
+from shapefix.diagnosis.value_search import ValueSearch
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Evidence, Role, Span
 from shapefix.engine.parse_limits import LARGEST
@@ -33,6 +33,15 @@ class ParsedFile:
         end = (node.end_col_offset or node.col_offset) + 1
         return Evidence(Span(path, row, node.col_offset + 1, last, end), text, Role.CAUSE, text)
 
+    def span(self, node: ast.expr | ast.stmt) -> Span:
+        """Return the exact place of a node; its columns count characters."""
+        rows = self.whole.text.split("\n")
+        path, row = self.whole.place(node.lineno)
+        last = node.end_lineno or node.lineno
+        start = len(rows[node.lineno - 1].encode()[: node.col_offset].decode(errors="replace"))
+        end = len(rows[last - 1].encode()[: node.end_col_offset or 0].decode(errors="replace"))
+        return Span(path, row, start + 1, row + last - node.lineno, end + 1)
+
 
 @dataclass(frozen=True)
 class ExplainedFailure:
@@ -53,13 +62,36 @@ class ExplainedFailure:
             search = ValueSearch(self.frames)
             yield from ((parsed, node) for node in search.expressions(len(self.frames) - 1))
 
+    def lines(self) -> Iterator[tuple[ParsedFile, ast.expr]]:
+        """Yield the expressions of all statements of the stack, the innermost first."""
+        search = ValueSearch(self.frames)
+        for number in reversed(range(len(self.frames))):
+            parsed = None if self.frames[number].is_missing else parsed_file(self.frames[number].span.path)
+            if parsed is not None:
+                yield from ((parsed, node) for node in search.expressions(number))
+
     def files(self, name: str = "") -> Iterator[ParsedFile]:
         """Yield the files of the stack, then all others of the project, if they have a name."""
-        own = (frame.span.path for frame in reversed(self.frames) if not frame.is_missing)
-        for path in dict.fromkeys((*own, *islice(source_files(self.folder), _MOST_FILES))):
-            parsed = parsed_file(path, name)
-            if parsed is not None:
-                yield parsed
+        yield from project_files(self.frames, self.folder, name)
+
+
+def project_files(frames: Sequence[ProjectFrame], folder: str, name: str = "") -> Iterator[ParsedFile]:
+    """Yield the files of a stack, then all others of the project, if they have a name."""
+    own = (frame.span.path for frame in reversed(frames) if not frame.is_missing)
+    for path in dict.fromkeys((*own, *islice(source_files(folder), _MOST_FILES))):
+        parsed = parsed_file(path, name)
+        if parsed is not None:
+            yield parsed
+
+
+def classes_named(
+    frames: Sequence[ProjectFrame], folder: str, name: str
+) -> Iterator[tuple[ParsedFile, ast.ClassDef]]:
+    """Yield the classes of the project with a name."""
+    for parsed in project_files(frames, folder, f"class {name}"):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                yield parsed, node
 
 
 def parsed_file(path: str, name: str = "") -> ParsedFile | None:

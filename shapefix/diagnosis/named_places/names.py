@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
-from shapefix.diagnosis.named_places.failures import ExplainedFailure, parsed_file, search_for
+from shapefix.diagnosis.named_places.failures import ExplainedFailure, classes_named, parsed_file, search_for
 from shapefix.diagnostics import Evidence
 
 _MOST_ATTRIBUTES = 6
+_SHORTEST = 3
+"""The fewest letters of an abbreviation."""
 
 
 @search_for("missing-attribute")
@@ -23,12 +25,7 @@ def _similar_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
 def _missing_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the class of the project with the missing attribute, and an attribute with a similar name."""
     name, owner = failure.fields["name"], failure.fields["type"]
-    found = [
-        (parsed, node)
-        for parsed in failure.files(f"class {owner}")
-        for node in ast.walk(parsed.tree)
-        if isinstance(node, ast.ClassDef) and node.name == owner
-    ]
+    found = list(classes_named(failure.frames, failure.folder, owner))
     if len(found) != 1:
         return
     parsed, cls = found[0]
@@ -37,12 +34,26 @@ def _missing_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
         for node in attributes[name]:
             yield parsed.place(node, f"`{name}` is set here, too late or in another branch")
         return
-    for similar in get_close_matches(name, list(attributes), 1, 0.75):
+    for similar in similar_names(name, attributes)[:1]:
         yield parsed.place(attributes[similar][0], f"a similar name: `{similar}`")
     listed = ", ".join(f"`{each}`" for each in list(attributes)[:_MOST_ATTRIBUTES])
     more = " and others" if len(attributes) > _MOST_ATTRIBUTES else ""
     has = f"it has {listed}{more}" if attributes else "it sets none"
     yield parsed.place(cls, f"`{owner}` never sets `{name}`; {has}")
+
+
+def similar_names(name: str, names: Collection[str]) -> list[str]:
+    """Return the names similar to a wrong one: close ones, and its long forms."""
+    close = get_close_matches(name, [each for each in names if each != name], 2, 0.75)
+    short = [each for each in names if _abbreviates(name, each) or _abbreviates(each, name)]
+    return list(dict.fromkeys((*close, *short)))
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Check whether a name has the letters of a short one in their order, as `attention` has `attn`."""
+    letters = iter(name)
+    is_short = _SHORTEST <= len(short) < len(name)
+    return is_short and short[0] == name[0] and all(each in letters for each in short)
 
 
 def _attributes(cls: ast.ClassDef) -> dict[str, list[ast.stmt]]:
@@ -77,6 +88,16 @@ def _stored_parameters(failure: ExplainedFailure) -> Iterator[Evidence]:
         for method in cls.body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 yield parsed.place(method, "`self.hparams` has the parameters of this method")
+
+
+@search_for("missing-forward")
+def _without_forward(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the class without `forward`, and a method with a similar name."""
+    for parsed, cls in classes_named(failure.frames, failure.folder, failure.fields["type"]):
+        methods = {each.name: each for each in cls.body if isinstance(each, ast.FunctionDef)}
+        for similar in get_close_matches("forward", list(methods), 1, 0.6):
+            yield parsed.place(methods[similar], f"`{similar}` is not `forward`")
+        yield parsed.place(cls, f"`{cls.name}` has no method `forward`")
 
 
 @search_for("unset-variable")

@@ -8,7 +8,14 @@ from itertools import islice
 from shapefix.diagnosis.explanations import MessageExplanation
 
 # Importing a module registers its searches.
-from shapefix.diagnosis.named_places import calls, data, names, training  # noqa: F401
+from shapefix.diagnosis.named_places import (  # noqa: F401
+    calls,
+    checkpoints,
+    constructors,
+    data,
+    names,
+    training,
+)
 from shapefix.diagnosis.named_places.failures import SEARCHES, ExplainedFailure
 from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.diagnostics import Evidence
