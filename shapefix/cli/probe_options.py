@@ -45,7 +45,7 @@ class ProbeOptions:
 
     @property
     def may_simulate(self) -> bool:
-        """Whether a script that needs a GPU may get a simulated one instead."""
+        """Whether a script for a GPU may get a simulated one instead."""
         return self.device == "auto" and self.processes == 1 and self.overfit is None and not self.full_eval
 
     @property

@@ -224,9 +224,11 @@ class ValueSearch:
             for node in ast.walk(function)
             if isinstance(node, ast.Assign) and names & _names(node.targets)
         ]
-        for node in (*returned, *sorted(assigned, key=lambda node: -node.lineno)):
+        steps: list[tuple[str, ast.stmt]] = [(f"{called}()", node) for node in returned]
+        assigned.sort(key=lambda node: -node.lineno)
+        steps += [(ast.unparse(node.targets[0]), node) for node in assigned]
+        for name, node in steps:
             path, row = whole.place(node.lineno)
-            name = f"{called}()" if isinstance(node, ast.Return) else ast.unparse(node.targets[0])
             self.steps.append(SizeOrigin(name, path, row, rows[node.lineno - 1].strip()))
 
     def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:

@@ -38,7 +38,7 @@ VALUES = [
 
 @pytest.mark.parametrize("code", VALUES)
 def test_sizes_and_dtype_are_those_of_torch(code: str) -> None:
-    (real,), (ours,) = (run(f"{HEAD}reveal({code})\n") for run in (executed, revealed))
+    (real,), (ours,) = executed(f"{HEAD}reveal({code})\n"), revealed(f"{HEAD}reveal({code})\n")
     assert isinstance(ours, TensorValue)
     # `abs` of a number is not followed to the sizes of a tensor.
     assert ours.layout is not None or "abs" in code

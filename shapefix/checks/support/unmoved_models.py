@@ -16,7 +16,7 @@ _MOVERS = frozenset({"Accelerator", "Trainer", "device_map", "set_default_device
 def unmoved_model(module: Module) -> str:
     """Return the name of a model created, called and never moved in the file; "" without one.
 
-    Its parameters go to an optimizer, so that it is no loss without weights.
+    Its parameters go to an optimizer, so that it is a module with weights.
     """
     return module.once(module.tree, _unmoved)
 

@@ -21,7 +21,7 @@ from shapefix.tensors.polynomials import Size
 
 
 def _common_dtype(call: Call, left: TensorValue, right: TensorValue) -> str | None:
-    """Dtype of a product; None where autocast may lower its precision."""
+    """Dtype of a product; None if autocast may lower its precision."""
     if left.dtype != right.dtype or (may_be_cast(call) and dtype_checks.is_cast(left.dtype)):
         return None
     return left.dtype

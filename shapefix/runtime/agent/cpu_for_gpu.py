@@ -1,4 +1,4 @@
-"""Run a script for a GPU on the CPU: what it moves to `cuda` stays where it is, with its values.
+"""Run a script for a GPU on the CPU: values moved to `cuda` stay there.
 
 torch.cuda.is_available() remains false; a script that asks takes its own way.
 """
@@ -25,7 +25,7 @@ _TYPES = (
 
 
 def install(devices: int) -> None:
-    """Keep on the CPU what the script moves to one of the GPUs that it expects."""
+    """Keep on the CPU all values moved to one of the expected GPUs."""
     _types()
     _tensors()
     _cuda(devices)
@@ -54,7 +54,7 @@ class _CpuForGpu(TorchFunctionMode):  # type: ignore[misc]
 
 
 def _moving(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that moves to a device or a type, given by its place or its name; a number is a GPU."""
+    """A method for moves to a device or a type, given by its place or its name; a number is a GPU."""
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +105,7 @@ def _cuda(devices: int) -> None:
 
 
 def _libraries() -> None:
-    """Replace the GPU where it does not pass through a function of torch with tensors."""
+    """Replace the GPU outside of torch functions with tensors."""
     torch.load = _on_cpu_by_default(torch.load)
     torch.Generator = _generator(torch.Generator)
     torch.set_default_device = _replaced(torch.set_default_device, "device", 0)
@@ -147,7 +147,7 @@ def _replaced(original: Callable[..., Any], name: str, position: int) -> Callabl
 
 
 def _on_cpu_by_default(load: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.load to the CPU, where the script names no other device."""
+    """torch.load to the CPU, unless the script names another device."""
 
     @functools.wraps(load)
     def function(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -160,11 +160,11 @@ def _on_cpu_by_default(load: Callable[..., Any]) -> Callable[..., Any]:
 def _generator(original: Any) -> Any:
     """torch.Generator, always on the CPU."""
 
-    class Kind(type):
+    class GeneratorType(type):
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, original)
 
-    class Generator(metaclass=Kind):
+    class Generator(metaclass=GeneratorType):
         """A generator of random numbers on the CPU."""
 
         def __new__(cls, device: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Streams and events without any effect, for devices that have none."""
+"""Streams and events without any effect, for devices without real ones."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def syntax_text(failure: RaisedException, read: ReadText) -> str:
 
 
 def async_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
-    """The fix to rename each `async=` of a file whose syntax is invalid."""
+    """The fix to rename each `async=` of a file with invalid syntax."""
     if failure.type != "SyntaxError" or not failure.stack:
         return ()
     path = failure.stack[0].path

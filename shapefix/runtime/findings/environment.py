@@ -17,14 +17,14 @@ ENVIRONMENT = "environment"
 """The code of exceptions caused by the machine, not by the script."""
 
 CPU_FOR_GPU, FAKE = "cpu-for-gpu", "fake"
-"""The devices of the agent for a script that needs a GPU: one with values, and one without."""
+"""The devices of the agent for a script with a GPU: one with values, and one without."""
 
 _GPU_PAGES = ("no-cuda", "load-without-cuda")
 _WITHOUT_GPU = re.compile(
     r"not compiled with CUDA enabled|has no attribute '_cuda_\w+'|dummy base class (?:Event|Stream)$"
     r"|requires CUDA support|Cannot get CUDA generator|accelerator device when none is available"
 )
-"""Messages of a torch without CUDA that have no error page."""
+"""Messages of a torch without CUDA, for which no error page exists."""
 _ASKS = re.compile(r"\bassert\b.*\bcuda\.is_available\(\)")
 _NETWORK_TYPES = frozenset(
     (
@@ -46,7 +46,7 @@ _DISTRIBUTIONS = {
 
 
 class Lack(Enum):
-    """What a machine lacks; the value is the name of the finding."""
+    """Missing parts of a machine; the value is the name of the finding."""
 
     GPU = "missing-gpu"
     PACKAGE = "missing-package"
@@ -54,7 +54,7 @@ class Lack(Enum):
 
 
 def lack_of(failure: RaisedException, observed: Observations) -> Lack | None:
-    """What an exception shows that the machine lacks; None if the script itself may be the cause."""
+    """The missing part of the machine, shown by an exception; None if the script itself may be the cause."""
     if not failure.ended_script:
         return None
     if _needs_gpu(failure, observed):
@@ -68,12 +68,12 @@ def lack_of(failure: RaisedException, observed: Observations) -> Lack | None:
 
 
 def missing_gpu(observed: Observations) -> RaisedException | None:
-    """The exception that ended the script because there is no GPU, if any."""
+    """The exception at the end of a script because there is no GPU, if any."""
     return next((each for each in observed.exceptions if lack_of(each, observed) is Lack.GPU), None)
 
 
 def simulation_note(failure: RaisedException, device: str) -> Diagnostic:
-    """The note on a run on another device, after a run that ended because there is no GPU."""
+    """The note on a run on another device, after a run without a GPU has failed."""
     how = "on a simulated GPU, with sizes but no values" if device == FAKE else "on the CPU in its place"
     text = f"needs a GPU, and torch finds none: this is a run {how}"
     return Diagnostic(ENVIRONMENT, "simulated-gpu", Severity.INFO, text, failure.stack[0])

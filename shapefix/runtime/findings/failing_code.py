@@ -1,4 +1,4 @@
-"""The code of an expression that raised an exception."""
+"""The code of an expression at an exception."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def failing_row(failure: RaisedException, read: ReadText) -> tuple[str, str] | N
 
 
 def code_at(place: Span, read: ReadText) -> str | None:
-    """The code at a place, which may take several rows; None if it cannot be read."""
+    """The code at a place, in one or more rows; None if it cannot be read."""
     text = read(place.path)
     rows = [] if text is None else text.splitlines()[place.row - 1 : place.end_row]
     if len(rows) != place.end_row - place.row + 1:

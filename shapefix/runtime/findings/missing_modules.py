@@ -15,7 +15,7 @@ _LEVELS, _FOLDERS = 4, 200
 
 
 def missing_module(failure: RaisedException) -> str:
-    """The name of the missing module outside of any package of an exception; empty if there is none."""
+    """The name of the missing module outside of any package of an exception; empty without one."""
     match = _MISSING.search(failure.message)
     return match[1] if failure.type == "ModuleNotFoundError" and match is not None else ""
 

@@ -1,4 +1,4 @@
-"""Fixes for the dtype and the sizes of a loss's operands, from the values that the run measured."""
+"""Fixes for the dtype and the sizes of a loss's operands, from the values measured in the run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def operand_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
 def squeezed(
     place: Span, read: ReadText, prediction: DescribedValue, target: DescribedValue
 ) -> tuple[Fix, ...]:
-    """The fix for operands that differ by a last dimension of size 1."""
+    """The fix for operands with and without a last dimension of size 1."""
     for number, longer, shorter in ((0, prediction, target), (1, target, prediction)):
         if longer["size"] == [*shorter["size"], 1]:
             return converted(place, read, number, "squeeze(-1)", "remove the last dimension of size 1")
@@ -51,7 +51,7 @@ def squeezed(
 
 
 def converted(place: Span, read: ReadText, number: int, call: str, why: str) -> tuple[Fix, ...]:
-    """The fix to call a method of an operand of the loss at a place; number is that of the operand."""
+    """The fix to call a method of an operand of the loss at a place, given by its number."""
     code = code_at(place, read)
     node = None if code is None else expression(code)
     if (

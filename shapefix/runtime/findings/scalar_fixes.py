@@ -1,4 +1,4 @@
-"""The fix for an index of a number, which a loss was not before torch 0.4."""
+"""The fix for the index in `loss.data[0]`, valid before torch 0.4."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class MemoryForecast:
 
 @dataclass(frozen=True)
 class FittingChange:
-    """A change with which a step fits, the code for it if it is short, and the reserved bytes at most."""
+    """A change to make a step fit, the code for it if it is short, and the reserved bytes at most."""
 
     text: str
     code: str
@@ -92,7 +92,7 @@ class FittingChange:
 
 
 def fitting_changes(forecast: MemoryForecast) -> Iterator[FittingChange]:
-    """The changes with which a step fits that does not fit as it is, those that change the least first."""
+    """The changes to make a step fit, the smallest change first."""
     fit, batch = forecast.fit, forecast.peak.batch
     if forecast.fits:
         return

@@ -55,7 +55,7 @@ def _lines(forecast: MemoryForecast, script: str, arguments: Sequence[str], show
 
 
 def _answer(forecast: MemoryForecast) -> Iterator[Line]:
-    """What makes the step fit, or the run that came nearest."""
+    """The changes to make the step fit, or the nearest run."""
     changes = list(fitting_changes(forecast))
     for number, change in enumerate(changes):
         code = f": `{change.code}`" if change.code else ""

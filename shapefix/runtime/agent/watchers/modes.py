@@ -1,4 +1,4 @@
-"""Models with dropout or batch norm that are evaluated in training mode, or trained in evaluation mode."""
+"""Models with dropout or batch norm, evaluated in training mode or trained in evaluation mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ModeCall:
 
 
 class Modes:
-    """The modes in which the models of one session are trained and evaluated."""
+    """The modes of one session's models in training and evaluation."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -85,7 +85,7 @@ class Modes:
 
 
 def active_layer(module: Any) -> Literal["dropout", "batch norm"] | None:
-    """The kind of a layer in a module that works differently in training, and does so now."""
+    """The kind of a mode-dependent layer of a module in training mode."""
     return _layer(module, training=True)
 
 
