@@ -68,7 +68,7 @@ def test_another_error_is_shown_with_its_cell_and_is_not_a_finding(checked: Chec
     ]
 
 
-PRODUCT = "torch.zeros(8, 4000) @ torch.zeros(271, 256)"
+PRODUCT = "scores = torch.zeros(8, 4000) @ torch.zeros(271, 256)"
 
 
 @pytest.mark.parametrize(("ran_on", "shown"), [(False, "SF503"), (True, "stored-error")])

@@ -16,7 +16,7 @@ from differential import interpret
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
+from shapefix.interpreter.values import Constant, Float, Integer, Number, Text, Unknown, Value
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import PerItemSize, Symbol
@@ -197,7 +197,7 @@ class Bound:
         elif isinstance(one, Constant):
             assert one.value == other, f"{where} is {other!r}"
         else:
-            kinds = {Integer: int, Number: (int, float), Text: str}
+            kinds = {Integer: int, Float: float, Number: (int, float), Text: str}
             assert isinstance(other, kinds[type(one)]), f"{where} is {other!r}"  # type: ignore[arg-type]
 
     def _compare_tensors(self, one: TensorValue, other: Any, where: str) -> None:

@@ -95,10 +95,10 @@ def test_a_module_that_is_not_there_is_told(
     assert ran.found == []
 
 
-def test_what_a_package_fails_to_import_is_an_exception_of_it(tmp_path: Path) -> None:
+def test_a_package_that_another_package_imports_and_the_machine_lacks_is_told(tmp_path: Path) -> None:
     folder = written(tmp_path, pkg="import no_such_module_of_mine", pkg__train="")
     ran = probed_file(folder, "pkg.train", options=("--module",))
-    assert ran.places == [("crash", "__init__.py", 1)]
+    assert ran.places == [("environment", "__init__.py", 1)]
 
 
 def test_the_cells_of_a_notebook_run_in_its_folder(tmp_path: Path) -> None:

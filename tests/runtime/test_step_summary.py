@@ -84,7 +84,9 @@ def test_parameters_are_those_of_the_model(slow: Probed) -> None:
     assert [(each.name, each.parameters) for each in model.children] == [
         ("wide", 144), ("norm", 32), ("head", 51),
     ]  # fmt: skip
-    assert "  227 parameters, 99 trainable, 908 B f32, 136 B buffers\n" in slow.text
+    products = 4 * (8 * 16 + 16 * 3)
+    shown = f"  227 parameters, 99 trainable, 908 B f32, 136 B buffers, {products} MACs in its layers\n"
+    assert shown in slow.text
 
 
 def test_norms_are_those_of_torch(slow: Probed) -> None:

@@ -11,6 +11,7 @@ from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.diagnostics import Diagnostic
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Module, Place
+from shapefix.sources.text import rows_of
 
 _ANNOUNCED = re.compile(
     r"\b(?:(?:raise|throw|give|cause|produce|trigger|yield|get)s?|(?:result|lead)(?:s|ing)? (?:in|to))\b"
@@ -52,7 +53,7 @@ def reason_of_lesson(event: Event, found: Diagnostic) -> str:
 
 def _announcing_row(place: Place) -> int:
     """The row of a comment beside a statement, or directly above it, about an exception; 0 without one."""
-    lines = place.module.text.split("\n")
+    lines = rows_of(place.module.text)
     span = place.span
     for row in (span.row, span.end_row):
         if row <= len(lines) and _ANNOUNCED.search(_comment(lines[row - 1])):
@@ -88,7 +89,7 @@ def _holes(place: Place) -> Iterator[int]:
     function = enclosing_function(place)
     if function is None:
         return
-    lines = place.module.text.split("\n")
+    lines = rows_of(place.module.text)
     first, last = place.module.span(function).row, _last_row(place.module, function)
     for row in range(first, place.span.row):
         mark = _comment(lines[row - 1])

@@ -351,6 +351,8 @@ def _replace(call: Call, tensor: TensorValue) -> None:
     other = source if isinstance(source, TensorValue) and is_whole else TensorValue()
     for attribute in ("layout", "contiguous", "storage", "origin", "row", "extremes"):
         call.ev.journal.write(tensor, attribute, getattr(other, attribute))
+    if other.graph is not False:
+        call.ev.journal.write(tensor, "graph", None)
     tensor.clear_sizes()
     tensor.copy_sizes(other)
 

@@ -226,21 +226,23 @@ class _Search:
     ) -> list[RepairCandidate]:
         read = self._reader.findings(sources or trial.sources, trial.files)
         of_run = [
-            RepairCandidate(((finding, usable(finding)[0]),))
+            finding
             for finding in trial.found.diagnostics
             if usable(finding) and trial.failure(finding) is None
         ]
-        is_unchanged = sources is None or sources.key == trial.sources.key
-        return [
-            *(of_run if is_unchanged else ()),
-            *(
-                RepairCandidate(((finding, usable(finding)[0]),))
-                for finding in read
-                if usable(finding)
-                and finding.severity is not Severity.INFO
-                and self._reader.is_reported(finding)
-            ),
+        of_check = [
+            finding
+            for finding in read
+            if usable(finding) and finding.severity is not Severity.INFO and self._reader.is_reported(finding)
         ]
+        if sources is not None and sources.key != trial.sources.key:
+            of_run = []
+        places = {_code_and_row(each) for each in of_run}
+        # At one place, the repair that `check` offers comes first: it knows the way to the place.
+        of_check.sort(key=lambda each: _code_and_row(each) not in places)
+        known = sum(_code_and_row(each) in places for each in of_check)
+        ordered = (*of_check[:known], *of_run, *of_check[known:])
+        return [RepairCandidate(((finding, usable(finding)[0]),)) for finding in ordered]
 
     def _no_regression(self, trial: RepairTrial) -> bool:
         """Whether a run is as good as the best one: it trains if the best one does, without a new finding."""
@@ -289,6 +291,10 @@ class _Search:
 
 def _place(state: RepairState, candidate: RepairCandidate) -> Span:
     return state.trial.sources.origin(candidate.finding.span)
+
+
+def _code_and_row(finding: Diagnostic) -> tuple[str, str, int]:
+    return finding.code, os.path.realpath(finding.span.path), finding.span.row
 
 
 def _key(candidate: RepairCandidate) -> str:
