@@ -39,10 +39,28 @@ WITHOUT_LOG = frozenset(
 """Hooks without `self.log`."""
 
 
+ARGUMENTS = {
+    **{
+        f"on_{stage}_{part}": ()
+        for stage in ("fit", "train", "validation", "test", "predict")
+        for part in ("start", "end", "epoch_start", "epoch_end")
+        if not (stage == "fit" and part.startswith("epoch"))
+    },
+    "on_after_backward": (),
+    "on_before_backward": ("loss",),
+    "on_before_optimizer_step": ("optimizer",),
+    "on_before_zero_grad": ("optimizer",),
+    "on_train_batch_start": ("batch", "batch_idx"),
+    "on_train_batch_end": ("outputs", "batch", "batch_idx"),
+}
+"""Hooks of Lightning 2.0 with the names of the arguments that they always get."""
+
+
 class StepFault(Enum):
     """Fault of a method of a LightningModule."""
 
     HOOK = "hook"
+    ARGUMENTS = "arguments"
     INDEX = "index"
     OPTIMIZERS = "optimizers"
     MANUAL = "manual"

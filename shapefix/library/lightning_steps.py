@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from shapefix.domains.lightning_steps import HOOKS, WITHOUT_LOG, LightningStepFound, StepFault, logged_losses
+from shapefix.domains.lightning_steps import (
+    ARGUMENTS,
+    HOOKS,
+    WITHOUT_LOG,
+    LightningStepFound,
+    StepFault,
+    logged_losses,
+)
 from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, lineage, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
@@ -51,6 +58,10 @@ def _faults(
         method = _method(cls, name)
         if method is not None:
             yield StepFault.HOOK, method, method.name
+    for name, given in ARGUMENTS.items() if is_new else ():
+        method = _method(cls, name)
+        if method is not None and not _takes(method.params, len(given) + 1):
+            yield StepFault.ARGUMENTS, method, method.name
     for name in sorted(WITHOUT_LOG) if is_new else ():
         method = _method(cls, name)
         if method is not None:
@@ -78,6 +89,15 @@ def _faults(
         found = _fault_of_step(step)
         if found is not None:
             yield found[0], step, found[1]
+
+
+def _takes(params: cst.Parameters, number: int) -> bool:
+    """Whether a function can be called with a number of arguments by position."""
+    positional = (*params.posonly_params, *params.params)
+    required = sum(each.default is None for each in positional)
+    if any(each.default is None for each in params.kwonly_params):
+        return False
+    return required <= number and (number <= len(positional) or isinstance(params.star_arg, cst.Param))
 
 
 def _logging(method: cst.FunctionDef) -> Iterator[cst.Call]:

@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.syntax import attributes_of_super
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, ExpectedError, Fix
-from shapefix.domains.lightning_steps import HOOKS, LightningStepFound, StepFault, logged_losses
+from shapefix.domains.lightning_steps import ARGUMENTS, HOOKS, LightningStepFound, StepFault, logged_losses
 from shapefix.interpreter.modules import Place, nodes
 
 _SEVERAL = "Training with multiple optimizers is only supported with manual optimization"
@@ -23,7 +23,7 @@ def lightning_step(event: LightningStepFound, context: CheckContext, rule: Rule)
     if event.fault is StepFault.COLLECTED:
         return
     message, error = _texts(event)
-    is_old = event.fault in (StepFault.HOOK, StepFault.INDEX)
+    is_old = event.fault in (StepFault.HOOK, StepFault.ARGUMENTS, StepFault.INDEX)
     yield rule.diagnostic(
         event.place.span,
         message,
@@ -42,6 +42,9 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
         error = ExpectedError("NotImplementedError", f"Support for `{name}` has been removed in v2.0.0")
         outputs = ", which gets no outputs" if len(event.method.params.params) > 1 else ""
         return f"Lightning 2.0 has no hook `{name}`; use `{HOOKS[name]}`{outputs}", error
+    if event.fault is StepFault.ARGUMENTS:
+        wanted = ", ".join(("self", *ARGUMENTS[name]))
+        return f"Lightning calls the hook as `{name}({wanted})`", _wrong_call(event.method)
     if event.fault is StepFault.INDEX:
         return (
             f"`{name}` has a parameter `optimizer_idx`, which Lightning 2.0 rejects",
@@ -79,18 +82,38 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
     return f"`{name}` returns no loss: Lightning skips the step, and no weight is trained", None
 
 
+def _wrong_call(method: cst.FunctionDef) -> ExpectedError:
+    """The TypeError of Python for a hook that takes other arguments than Lightning gives."""
+    name, given = method.name.value, len(ARGUMENTS[method.name.value]) + 1
+    positional = (*method.params.posonly_params, *method.params.params)
+    required = sum(each.default is None for each in positional)
+    if given <= len(positional) and required <= given:
+        return ExpectedError("TypeError", f"{name}() missing")
+    if required > given:
+        text = f"missing {_counted(required - given, 'required positional argument')}"
+        return ExpectedError("TypeError", f"{name}() {text}")
+    limit = _counted(len(positional), "positional argument")
+    span = f"from {required} to {limit}" if required < len(positional) else limit
+    return ExpectedError(
+        "TypeError", f"{name}() takes {span} but {given} {'was' if given == 1 else 'were'} given"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     method, module = event.method, event.place.module
     if event.fault is StepFault.HOOK:
-        params = method.params.params
-        used = {each.value for each in nodes(method.body) if isinstance(each, cst.Name)}
-        if len(params) == 2 and params[1].name.value not in used:
-            first, last = module.span(params[0]), module.span(params[1])
-            edits = (
-                Edit(module.span(method.name), HOOKS[method.name.value]),
-                Edit(first.end().to(last.end()), ""),
-            )
+        edit = _without_parameter(event)
+        if edit is not None:
+            edits = (Edit(module.span(method.name), HOOKS[method.name.value]), edit)
             yield Fix(Applicability.UNSAFE, "rename the hook, and drop its parameter", edits)
+    elif event.fault is StepFault.ARGUMENTS:
+        edit = _without_parameter(event) if not ARGUMENTS[method.name.value] else None
+        if edit is not None:
+            yield Fix(Applicability.UNSAFE, "drop the parameter", (edit,))
     elif event.fault is StepFault.UNRETURNED:
         yield from _returning(event, "optim", "optimizer")
     elif event.fault is StepFault.NOTHING:
@@ -111,6 +134,25 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
         for call in islice(calls, 1):
             edit = rewrites.after_statement(Place(module, call), "self.automatic_optimization = False")
         yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
+
+
+def _without_parameter(event: LightningStepFound) -> Edit | None:
+    """Drop the only parameter after `self`; None if the hook uses it."""
+    method, module = event.method, event.place.module
+    params = method.params.params
+    used = {each.value for each in nodes(method.body) if isinstance(each, cst.Name)}
+    if len(params) != 2 or params[1].name.value in used or _has_more(method.params):
+        return None
+    first, last = params[0], params[1]
+    end = last.default or last.annotation or last
+    return Edit(module.span(first).end().to(module.span(end).end()), "")
+
+
+def _has_more(params: cst.Parameters) -> bool:
+    """Whether a function has parameters other than the plain ones."""
+    return bool(params.posonly_params or params.kwonly_params or params.star_kwarg) or isinstance(
+        params.star_arg, cst.Param
+    )
 
 
 def _where_to_log(method: str) -> str:
