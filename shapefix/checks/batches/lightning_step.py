@@ -83,7 +83,7 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
 
 
 def _wrong_call(method: cst.FunctionDef) -> ExpectedError:
-    """The TypeError of Python for a hook that takes other arguments than Lightning gives."""
+    """The TypeError of Python for a hook with other parameters than Lightning's."""
     name, given = method.name.value, len(ARGUMENTS[method.name.value]) + 1
     positional = (*method.params.posonly_params, *method.params.params)
     required = sum(each.default is None for each in positional)
