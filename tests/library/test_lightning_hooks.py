@@ -28,7 +28,7 @@ def test_hooks_get_these_arguments(tmp_path: Path) -> None:
 
     given: dict[str, set[int]] = {}
 
-    class Model(pl.LightningModule):
+    class Model(pl.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.net = torch.nn.Linear(4, 1)
