@@ -1,5 +1,7 @@
 """Python processes that start with torch already imported: forks of one server, which imports it once.
 
+Where a file in the folder of the process mentions transformers or datasets, these are imported already, too.
+
 `interpreter()` names a program to give to the probe as the user's interpreter. It passes its arguments,
 environment, folder and streams to the server, waits for the fork that runs the script, and ends as that does.
 Where the fork ends, so does its process group; where the program itself is killed, the fork is killed too.
@@ -46,9 +48,17 @@ known = {{
 script = arguments[:1] and arguments[0].endswith(".py")
 if not script or known != {startup!r}:
     os.execv({python!r}, [{python!r}, *arguments])
+def mentions(name):
+    with open(name, "rb") as file:
+        text = file.read()
+    return b"transformers" in text or b"datasets" in text
+
+
+names = [name for name in os.listdir() if name.endswith(".py") and os.path.isfile(name)]
+address = {addresses!r}[any(map(mentions, names))]
 request = json.dumps([arguments, environment, os.getcwd()]).encode()
 with socket.socket(socket.AF_UNIX) as server:
-    server.connect({address!r})
+    server.connect(address)
     socket.send_fds(server, [len(request).to_bytes(8, "big")], [0, 1, 2])
     server.sendall(request)
     for stream in (0, 1, 2):
@@ -75,23 +85,30 @@ def interpreter() -> str:
     startup = {name: value for name, value in environment.items() if name.startswith(NAMES)}
     program = folder / "bin" / "python"
     program.parent.mkdir()
-    address = str(folder / "socket")
+    addresses = [str(folder / name) for name in ("torch", "transformers")]
     program.write_text(
-        PROGRAM.format(python=sys.executable, names=NAMES, startup=startup, address=address),
+        PROGRAM.format(python=sys.executable, names=NAMES, startup=startup, addresses=addresses),
         encoding="utf-8",
     )
     program.chmod(0o755)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
-        listener.listen()
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as larger:
+        for each, address in zip((listener, larger), addresses, strict=True):
+            each.bind(address)
+            each.listen()
         # The server ends with its standard input, that is, with this process. It runs from a string, so that
         # the agent does not take the frames below its own for the user's.
         server = subprocess.Popen(
-            [sys.executable, "-c", Path(__file__).read_text("utf-8"), str(listener.fileno())],
+            [
+                sys.executable,
+                "-c",
+                Path(__file__).read_text("utf-8"),
+                str(listener.fileno()),
+                str(larger.fileno()),
+            ],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pass_fds=(listener.fileno(),),
+            pass_fds=(listener.fileno(), larger.fileno()),
             start_new_session=True,
         )
     assert server.stdout is not None
@@ -104,18 +121,36 @@ def virtual_environment() -> str:
     return str(Path(interpreter()).parents[1])
 
 
-def serve(listener: socket.socket) -> None:
-    """Fork for every connection, and answer with the exit code, until standard input ends."""
+def serve(listener: socket.socket, larger: socket.socket | None = None) -> None:
+    """Fork for every connection, and answer with the exit code, until standard input ends.
+
+    The first connection to larger is left to a server of its own, with more modules.
+    """
     polled = select.poll()
     polled.register(0, 0)  # the end is reported without being asked for
     polled.register(listener, select.POLLIN)
+    if larger is not None:
+        polled.register(larger, select.POLLIN)
     connections: dict[int, tuple[socket.socket, int]] = {}
     forks: dict[int, int] = {}
     while True:
         for descriptor, _ in polled.poll():
             if descriptor == 0:
                 return
-            if descriptor == listener.fileno():
+            if larger is not None and descriptor == larger.fileno():
+                polled.unregister(larger)
+                if os.fork() == 0:
+                    for other, _ in connections.values():
+                        other.close()
+                    for each in forks:
+                        os.close(each)
+                    listener.close()
+                    import_more()
+                    serve(larger)
+                    os._exit(0)
+                larger.close()
+                larger = None
+            elif descriptor == listener.fileno():
                 connection, _ = listener.accept()
                 child = os.fork()
                 if child == 0:
@@ -124,6 +159,8 @@ def serve(listener: socket.socket) -> None:
                     for each in forks:
                         os.close(each)
                     listener.close()
+                    if larger is not None:
+                        larger.close()
                     _become(connection)
                 fork = os.pidfd_open(child)
                 connections[connection.fileno()] = connection, child
@@ -142,6 +179,24 @@ def serve(listener: socket.socket) -> None:
                 os.close(descriptor)
             elif descriptor in connections:
                 _kill(connections[descriptor][1])
+
+
+def import_more() -> None:
+    """Import the modules that most scripts with transformers load while they run."""
+    import datasets
+    import transformers
+
+    for name in (
+        "AutoModelForSequenceClassification",
+        "AutoTokenizer",
+        "BertForSequenceClassification",
+        "DataCollatorWithPadding",
+        "GPT2LMHeadModel",
+        "Trainer",
+        "TrainingArguments",
+    ):
+        getattr(transformers, name)
+    assert datasets
 
 
 def _kill(child: int) -> None:
@@ -181,4 +236,4 @@ if __name__ == "__main__":
     assert torch.get_num_threads() == 1
     torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)  # the first optimizer imports torch._dynamo
     print("ready", flush=True)
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(*(socket.socket(fileno=int(each)) for each in sys.argv[1:]))

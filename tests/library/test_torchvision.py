@@ -129,6 +129,45 @@ def test_parts_of_models_give_the_channels_and_sizes_of_their_last_layer(part: s
 
 
 @pytest.mark.parametrize(
+    ("layers", "sizes"),
+    [
+        (
+            "models.densenet161().features",
+            "96,49,57 96,49,57 96,49,57 96,25,29 384,25,29 192,12,14 768,12,14 384,6,7 2112,6,7 1056,3,3"
+            " 2208,3,3 2208,3,3",
+        ),
+        (
+            "models.squeezenet1_0().features",
+            "96,46,54 96,46,54 96,23,27 128,23,27 128,23,27 256,23,27 256,11,13 256,11,13 384,11,13"
+            " 384,11,13 512,11,13 512,5,6 512,5,6",
+        ),
+        (
+            "models.squeezenet1_1().features",
+            "64,48,56 64,48,56 64,24,28 128,24,28 128,24,28 128,12,14 256,12,14 256,12,14 256,6,7"
+            " 384,6,7 384,6,7 512,6,7 512,6,7",
+        ),
+        (
+            "models.mnasnet0_5().layers",
+            "16,49,57 16,49,57 16,49,57 16,49,57 16,49,57 16,49,57 8,49,57 8,49,57 16,25,29 24,13,15"
+            " 40,7,8 48,7,8 96,4,4 160,4,4 1280,4,4 1280,4,4 1280,4,4",
+        ),
+    ],
+)
+def test_layers_give_the_sizes_that_torchvision_gives(layers: str, sizes: str) -> None:
+    """Executed with torchvision 0.29."""
+    steps = [f"x = layers[{number}](x)\nreveal(x)" for number in range(len(sizes.split()))]
+    texts = shown("\n".join((f"layers = list({layers})", "x = torch.randn(1, 3, 97, 113)", *steps)))
+    assert [text.partition("[1, ")[2][:-1].replace(" ", "") for text in texts] == sizes.split()
+
+
+def test_swin_has_its_channels_last() -> None:
+    steps = [f"x = models.swin_t().features[{number}](x)\nreveal(x)" for number in range(8)]
+    text = "\n".join(("x = torch.randn(1, 3, 96, 96)", *steps))
+    last = [row.rstrip("]").rpartition(" ")[2] for row in shown(text)]
+    assert last == ["96", "96", "192", "192", "384", "384", "768", "768"]
+
+
+@pytest.mark.parametrize(
     "change",
     [
         "model = models.resnet18()\nmodel.conv1 = nn.Conv2d(1, 64, 7, 2, 3)",

@@ -88,20 +88,24 @@ def _alexnet() -> Architecture:
     return Architecture("alexnet.AlexNet", children, {})
 
 
-def _densenet(first: int, last: int) -> Architecture:
-    features = Named(
-        conv0=conv(3, first, 7, 2, 3),
-        norm0=norm(first),
-        relu0=RELU,
-        pool0=pool(3, 2, 1),
-        denseblocks=body(last),
-        norm5=norm(last),
-    )
+def _densenet(first: int, growth: int, blocks: Sequence[int]) -> Architecture:
+    features = Named(conv0=conv(3, first, 7, 2, 3), norm0=norm(first), relu0=RELU, pool0=pool(3, 2, 1))
+    channels = first
+    for number, count in enumerate(blocks, start=1):
+        if number > 1:
+            half = Layer("torch.nn.AvgPool2d", (2, 2))
+            features[f"transition{number - 1}"] = Named(
+                norm=norm(channels), relu=RELU, conv=conv(channels, channels // 2, 1), pool=half
+            )
+            channels //= 2
+        features[f"denseblock{number}"] = stage(channels, channels + growth * count)
+        channels += growth * count
+    features["norm5"] = norm(channels)
     children: dict[str, Part] = {
         "features": features,
         "(pool)": POOL,
         "(flatten)": FLATTEN,
-        "classifier": linear(last),
+        "classifier": linear(channels),
     }
     return Architecture("densenet.DenseNet", children, {})
 
@@ -174,11 +178,16 @@ def _pooled(
     return Architecture(kind, children, {})
 
 
-def _squeezenet(first: Layer) -> Architecture:
+def _squeezenet(first: Layer, fires: str) -> Architecture:
     outer = first.settings[1]
     assert isinstance(outer, int)
+    features: list[Part] = [first, RELU]
+    channels = outer
+    for word in fires.split():
+        features.append(pool(3, 2, up=True) if word == "M" else stage(channels, int(word)))
+        channels = channels if word == "M" else int(word)
     children: dict[str, Part] = {
-        "features": [first, RELU, pool(3, 2, up=True), body(512)],
+        "features": features,
         "classifier": [DROPOUT, conv(512, CLASSES, 1), RELU, average(1)],
         "(flatten)": FLATTEN,
     }
@@ -200,9 +209,17 @@ def _shufflenet(widths: Sequence[int], last: int) -> Architecture:
     return Architecture("shufflenetv2.ShuffleNetV2", children, {})
 
 
-def _mnasnet(channels: int) -> Architecture:
+def _mnasnet(stem: int, outers: Sequence[int]) -> Architecture:
+    first, *rest = outers
+    layers: list[Part] = [conv(3, stem, 3, 2, 1), norm(stem), RELU]
+    by_channel = Layer("torch.nn.Conv2d", (stem, stem, 3, 1, 1, 1, stem))
+    layers += [by_channel, norm(stem), RELU, conv(stem, first, 1), norm(first)]
+    channels = first
+    for outer, stride in zip(rest, (2, 2, 2, 1, 2, 1), strict=True):
+        layers.append(stage(channels, outer, stride))
+        channels = outer
     children: dict[str, Part] = {
-        "layers": [conv(3, channels, 3, 2, 1), norm(channels), RELU, body(1280)],
+        "layers": [*layers, conv(channels, 1280, 1), norm(1280), RELU],
         "(mean)": MEAN,
         "classifier": [DROPOUT, linear(1280)],
     }
@@ -261,7 +278,7 @@ def _swin(width: int) -> Architecture:
         # The channels come last from the first layer to the second permutation.
         "features": [
             [conv(3, width, 4, 4), Layer(PERMUTE, (0, 2, 3, 1)), Layer("torch.nn.LayerNorm", (width,))],
-            body(last, 3),
+            *(body(width << number // 2, 3) for number in range(1, 8)),
         ],
         "norm": Layer("torch.nn.LayerNorm", (last,)),
         "permute": Layer(PERMUTE, (0, 3, 1, 2)),
@@ -298,8 +315,8 @@ def _all() -> dict[str, Callable[[], Architecture]]:
         "mobilenet_v2": _mobilenet_v2,
         "inception_v3": _inception,
         "googlenet": _googlenet,
-        "squeezenet1_0": partial(_squeezenet, conv(3, 96, 7, 2)),
-        "squeezenet1_1": partial(_squeezenet, conv(3, 64, 3, 2)),
+        "squeezenet1_0": partial(_squeezenet, conv(3, 96, 7, 2), "M 128 128 256 M 256 384 384 512 M 512"),
+        "squeezenet1_1": partial(_squeezenet, conv(3, 64, 3, 2), "M 128 128 M 256 256 M 384 384 512 512"),
     }
     for family, (prefix, make) in _FAMILIES.items():
         made |= {f"{prefix}{key}": partial(make, **row) for key, row in sizes[family].items()}
@@ -310,7 +327,7 @@ def _all() -> dict[str, Callable[[], Architecture]]:
         made[f"swin_{key}"] = made[f"swin_v2_{key}"] = partial(_swin, width)
     made |= {f"regnet_{key}": partial(_regnet, last) for key, last in sizes["regnet"].items()}
     made |= {f"convnext_{key}": partial(_convnext, width) for key, width in sizes["convnext"].items()}
-    made |= {f"mnasnet{key}": partial(_mnasnet, width) for key, width in sizes["mnasnet"].items()}
+    made |= {f"mnasnet{key}": partial(_mnasnet, **row) for key, row in sizes["mnasnet"].items()}
     return made
 
 

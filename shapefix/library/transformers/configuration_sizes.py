@@ -1,6 +1,6 @@
 """Default sizes of transformers configurations: tables generated from the library itself.
 
-`data/configurations-*.json` hold the defaults of 4.57 and 5.23, see
+`data/configurations-*.json` hold the defaults of 4.57 and 5.24, see
 tests/library/generate_configurations.py. A number is known if all versions with the class agree.
 """
 
@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-_VERSIONS = ("4.57", "5.23")
+_VERSIONS = ("4.57", "5.24")
 
 
 def sizes_of(name: str, given: Iterable[str]) -> dict[str, int]:

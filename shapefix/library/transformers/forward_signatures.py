@@ -1,6 +1,6 @@
 """Arguments of forward of the models of transformers, by version: generated tables.
 
-`data/` holds the signatures of 4.57 and of 5.23, see
+`data/` holds the signatures of 4.57 and of 5.24, see
 tests/library/generate_forward_signatures.py. Other versions count as the one of the same major version.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 NEWEST = "5"
 """Version used by default."""
-_TABLES = {"4": "4.57", "5": "5.23"}
+_TABLES = {"4": "4.57", "5": "5.24"}
 
 
 @dataclass(frozen=True)
