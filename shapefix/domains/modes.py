@@ -68,3 +68,11 @@ class ModuleModes:
 def _may_be_switched(ev: Evaluator, value: Value) -> None:
     if isinstance(value, (InstanceValue, LibraryObject)):
         ev.journal.write(ev.state[ModuleModes].switched_to, value, Unknown())
+
+
+@hooks.copied
+def _keep_mode(ev: Evaluator, value: Value, copy: Value) -> None:
+    modes = ev.state[ModuleModes]
+    for known in (modes.switched_to, modes.set_in):
+        if value in known:
+            ev.journal.write(known, copy, known[value])

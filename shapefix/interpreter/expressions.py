@@ -43,7 +43,7 @@ from shapefix.interpreter.option_flags import (
 )
 from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.range_lists import item_of, list_of_numbers
-from shapefix.interpreter.refinement import note_compared
+from shapefix.interpreter.refinement import note_compared, passed_tests
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
@@ -376,7 +376,11 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     results: list[Value] = []
     since = now()
     over: list[Value] = []
-    exact = _comprehend(ev, node.for_in, lambda _: results.append(item_of(ev, node.elt)), over)
+
+    def add(_: bool) -> None:
+        results.append(passed_tests(ev, item_of(ev, node.elt), None))
+
+    exact = _comprehend(ev, node.for_in, add, over)
     if isinstance(node, cst.SetComp):
         return _set_of(results, exact)
     if exact:

@@ -74,6 +74,9 @@ recursion: Hooks[Callable[[Evaluator, cst.CSTNode], None]] = Hooks()
 escape: Hooks[Callable[[Evaluator, Value], None]] = Hooks()
 """A value is passed to code that cannot be followed, which may change it."""
 
+copied: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
+"""An object of a class was copied: the object, and its copy."""
+
 read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
 

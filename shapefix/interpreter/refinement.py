@@ -10,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand, OpRejected
 from shapefix.interpreter.modules import nodes
+from shapefix.interpreter.per_item_sizes import selected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Integer, Unknown, Value, as_size
 from shapefix.tensors.errors import (
@@ -23,7 +24,7 @@ from shapefix.tensors.errors import (
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size, every_symbol, product
-from shapefix.tensors.symbols import Symbol
+from shapefix.tensors.symbols import PerItemSize, Symbol
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +52,32 @@ def note_compared(ev: Evaluator, node: cst.CSTNode, *values: Value) -> None:
             symbols.update(() if size is None else every_symbol(size))
     if symbols:
         ev.state[ComparedSizes].by_node[node] = frozenset(symbols)
+
+
+def passed_tests(ev: Evaluator, item: Value, loop: cst.CSTNode | None) -> Value:
+    """Item of a loop behind its tests for equality: the sizes in them are the same for all items that pass.
+
+    The tests are those of the open branches, and all in the body of the loop: `if len(ids) != n: continue`.
+    """
+    known = ev.state[ComparedSizes].by_node
+    if not known:
+        return item
+    tests = {each for test in ev.frame.tests for each in (test, *nodes(test)) if _is_equality(each)}
+    if loop is not None:
+        tests.update(ev.frame.module.once(loop, _equalities))
+    symbols = {symbol for test in tests for symbol in known.get(test, ())}
+    axes = {symbol.axis for symbol in symbols if isinstance(symbol, PerItemSize) and symbol.axis is not None}
+    return selected(item, axes) if axes else item
+
+
+def _equalities(loop: cst.CSTNode) -> frozenset[cst.CSTNode]:
+    return frozenset(node for node in nodes(loop) if _is_equality(node))
+
+
+def _is_equality(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Comparison) and all(
+        isinstance(each.operator, (cst.Equal, cst.NotEqual)) for each in node.comparisons
+    )
 
 
 def depends_on_test(ev: Evaluator, error: ShapeError) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from checking import Check
 from tiny_tokenizer import bert
@@ -52,3 +54,43 @@ def test_rows_that_may_be_cut_to_one_length_differ_if_one_is_shorter(check: Chec
         (found,) = check(MAPPED.replace("LENGTH", most), {"SF302"})
         assert found.condition is not None
         assert condition in found.condition.text
+
+
+FILTERED = """
+from datasets import Dataset
+from torch.utils.data import DataLoader
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+texts = ["a b", "a b c", "a b c d", "a b c d e", "a b c d e f"]
+encoded = tokenizer(texts, truncation=True, max_length=6, return_length=True)
+rows = []
+FILTER
+data = Dataset.from_dict({"input_ids": rows})
+for batch in DataLoader(data, batch_size=2):
+    print(batch["input_ids"].shape)
+"""
+FILTERS = (
+    "for ids in encoded['input_ids']:\n    if len(ids) == 6:\n        rows.append(ids)",
+    "for ids in encoded['input_ids']:\n    if len(ids) != 6:\n        continue\n    rows.append(ids)",
+    "for length, ids in zip(encoded['length'], encoded['input_ids']):\n"
+    "    if length == 6:\n        rows.append(ids)",
+    "rows = [ids for ids in encoded['input_ids'] if len(ids) == 6]",
+    "rows = [ids for ids, length in zip(encoded['input_ids'], encoded['length']) if length == 6]",
+    "for ids in encoded['input_ids']:\n    if len(ids) > 3:\n        rows.append(ids)",
+    "for ids in encoded['input_ids']:\n    if ids[0] == 6:\n        continue\n    rows.append(ids)",
+    "rows = [ids for ids in encoded['input_ids'] if len(ids) >= 4]",
+    "for length, ids in zip(encoded['length'], encoded['input_ids']):\n"
+    "    if length > 3:\n        rows.append(ids)",
+)
+
+
+@pytest.mark.parametrize("code", FILTERS)
+def test_rows_that_passed_a_test_for_one_length_are_equal(code: str, check: Check) -> None:
+    texts = ["a b", "a b c", "a b c d", "a b c d e", "a b c d e f"]
+    encoded = bert()(texts, truncation=True, max_length=6, return_length=True)
+    names: dict[str, Any] = {"encoded": encoded, "rows": []}
+    exec(code, names)
+    lengths = {len(row) for row in names["rows"]}
+    found = check(FILTERED.replace("FILTER", code), {"SF302"})
+    assert bool(found) == (len(lengths) > 1)

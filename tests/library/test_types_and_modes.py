@@ -81,6 +81,7 @@ def test_branches_for_lists_are_not_taken_with_tensors() -> None:
 
 
 MODEL = """
+import copy
 class Inner(nn.Module):
     def forward(self, x):
         reveal(self.training)
@@ -113,6 +114,7 @@ STEPS = (
     "for _ in range(2):\n    net(x)\n    net.eval()",
     "if sizes():\n    net.eval()",
     "net = net.to('cpu')",
+    "net = copy.deepcopy(net)",
 )
 
 

@@ -24,6 +24,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each, every, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.modules import nodes
+from shapefix.interpreter.refinement import passed_tests
 from shapefix.interpreter.subscripts import any_entry
 from shapefix.interpreter.targets import set_contents
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value, as_size
@@ -133,6 +134,8 @@ def grow(call: Call) -> Value:
     if any(frame.undecided for frame in call.ev.frames) or _may_return_before(call.ev):
         # Perhaps only some of the numbers of a loop are added.
         added = without_ends(added)
+    loops = call.ev.frame.loops
+    added = passed_tests(call.ev, added, loops[-1].node if loops else None)
     items = owner.items
     if name == "append":
         _note_kept(call, added)

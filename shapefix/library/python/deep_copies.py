@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.values import (
     Constant,
@@ -28,7 +30,8 @@ _DEEPEST = 12
 class _Copier:
     """One call of `deepcopy`, with a single copy of each object."""
 
-    def __init__(self) -> None:
+    def __init__(self, ev: Evaluator) -> None:
+        self._ev = ev
         self._made: dict[int, Value] = {}
 
     def copy(self, value: Value, depth: int = 0) -> Value:
@@ -51,13 +54,19 @@ class _Copier:
             self._made[id(value)] = made
             made.fields.update(self._fields(value.fields, depth))
             made.facts = Facts(value.facts)
+            self._tell(value, made)
             return made
         if isinstance(value, LibraryObject) and derives(value.kind, MODULE):
             layer = LibraryObject(value.kind, value.arguments, value.place, {}, Facts(value.facts))
             self._made[id(value)] = layer
             layer.fields.update(self._fields(value.fields, depth))
+            self._tell(value, layer)
             return layer
         return value if isinstance(value, (Constant, Integer, Number, Text)) else Unknown()
+
+    def _tell(self, value: Value, made: Value) -> None:
+        for tell in hooks.copied:
+            tell(self._ev, value, made)
 
     def _fields(self, fields: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
         return {
@@ -69,4 +78,4 @@ class _Copier:
 @function("copy.deepcopy")
 def deep_copy(call: Call) -> Value:
     """Copy without shared contents."""
-    return _Copier().copy(arguments_under(call, "copy.deepcopy").value("x"))
+    return _Copier(call.ev).copy(arguments_under(call, "copy.deepcopy").value("x"))

@@ -201,6 +201,13 @@ class _Rows:
             return made
         return self.listed(Integer(Size.from_symbol(symbol)))
 
+    def lengths(self) -> Value | None:
+        """Number of tokens of each row, as a list; None if unknown."""
+        if self.tensors is not False or not self.given.several or self.length is None:
+            return None
+        axes = NO_AXES if self.given.axis is None else frozenset({self.given.axis})
+        return ListValue(None, Integer(self.length), self.given.count, axes)
+
     def listed(self, item: Value) -> Value:
         """List of items for each text, one item for each token."""
         if self.given.several is None:
@@ -259,6 +266,9 @@ def _encoding(call: Call, given: BoundArguments, sources: TokenizedTexts) -> Dic
         fields["offset_mapping"] = Unknown() if rows.tensors else rows.listed(TupleValue((number, number)))
     if given.flag("return_overflowing_tokens"):
         fields["overflow_to_sample_mapping"] = Unknown()
+    lengths = rows.lengths() if given.flag("return_length") else None
+    if lengths is not None:
+        fields["length"] = lengths
     for flag in ("return_offsets_mapping", "return_overflowing_tokens", "return_length"):
         closed = closed and given.flag(flag) is False
 
