@@ -85,7 +85,7 @@ class Rebinding:
 class ItemPick:
     """Sizes of one item: the symbols varying along axes are fixed."""
 
-    axes: Collection[RaggedDim]
+    axes: Collection[object]
 
     def other(self, symbol: PerItemSize) -> Size | None:
         """Replacement of a symbol; None if it stays."""
@@ -95,9 +95,17 @@ class ItemPick:
 Renewal = Rebinding | ItemPick
 
 
-def selected(value: Value, axes: Collection[RaggedDim]) -> Value:
+def selected(value: Value, axes: Collection[object]) -> Value:
     """Value of one certain item; its sizes are the same at each use."""
     return _renewed(value, ItemPick(axes), {}, 0)
+
+
+def fixed(value: Value) -> Value:
+    """Tensor with the same sizes for each use: the rows of one tensor are equal."""
+    layout = value.layout if isinstance(value, TensorValue) else None
+    symbols = set() if layout is None else {symbol for size in layout.sizes for symbol in every_symbol(size)}
+    axes = {symbol.axis for symbol in symbols if isinstance(symbol, PerItemSize)}
+    return _renewed(value, ItemPick(axes), {}, 0) if axes else value
 
 
 def rebound(

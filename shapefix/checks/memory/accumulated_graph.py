@@ -19,6 +19,7 @@ from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.lightning_steps import LightningStepFound, StepFault
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.classes import member
+from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
@@ -133,7 +134,7 @@ def _differentiated(
     for position, loop in reversed(list(enumerate(own))):
         if _binds(event, loop, holder) or _is_reset_now_and_then(event, loop, holder):
             return None
-        if _is_short(loop.node) or _is_one_step(event, own[: position + 1], holder):
+        if _is_short(loop) or _is_one_step(event, own[: position + 1], holder):
             continue
         for backward in within(loop, context, Backward):
             if _runs_with(backward, event) and _uses_up(backward, value, event):
@@ -219,13 +220,16 @@ def _is_first_pass(test: cst.BaseExpression, counters: frozenset[str]) -> bool:
     return any(isinstance(each.comparator, cst.Integer) for each in test.comparisons)
 
 
-def _is_short(node: cst.For | cst.While) -> bool:
-    """Whether a loop states a small number of passes: `for _ in range(5)`."""
-    call = node.iter if isinstance(node, cst.For) else None
+def _is_short(loop: Loop) -> bool:
+    """Whether a loop has a small, known number of passes: `for _ in range(5)`, or `range(steps)`."""
+    call = loop.node.iter if isinstance(loop.node, cst.For) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name) or call.func.value != "range":
         return False
     given = call.args[0].value if len(call.args) == 1 else None
-    return isinstance(given, cst.Integer) and given.evaluated_value <= FEW
+    if isinstance(given, cst.Integer):
+        return given.evaluated_value <= FEW
+    items = elements(loop.iterable)
+    return items is not None and len(items) <= FEW
 
 
 def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool:

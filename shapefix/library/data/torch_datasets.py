@@ -11,6 +11,7 @@ from shapefix.interpreter.classes import lineage, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_values
+from shapefix.interpreter.per_item_sizes import fixed
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -79,7 +80,8 @@ def returns_none(call: Call) -> Value:
 
 @function(TENSORS)
 def tensor_dataset(call: Call) -> Value:
-    tensors = ListValue(None) if call.arguments.open else TupleValue(tuple(call.arguments.positional))
+    given = tuple(map(fixed, call.arguments.positional))
+    tensors = ListValue(None) if call.arguments.open else TupleValue(given)
     return LibraryObject(TENSORS, {}, call.place, {"tensors": tensors})
 
 
