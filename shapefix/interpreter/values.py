@@ -250,6 +250,12 @@ class Text(Value):
     __slots__ = ()
 
 
+class Document(Text):
+    """Text of hundreds of words, without known contents: a review, an article."""
+
+    __slots__ = ()
+
+
 TEXT = Text()
 
 

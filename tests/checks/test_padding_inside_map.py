@@ -68,3 +68,25 @@ def differ(expression: str) -> bool:
 def test_rows_padded_in_map_differ_where_several_batches_are_mixed(expression: str, check: Check) -> None:
     found = check(SCRIPT.replace("EXPRESSION", expression), {"SF306"})
     assert bool(found) == differ(expression)
+
+
+@pytest.mark.parametrize(
+    ("name", "truncation", "is_reported"),
+    [
+        ("imdb", "True", False),
+        ("imdb", "False", True),
+        ("rotten_tomatoes", "True", True),
+        ("yelp_review_full", "'longest_first'", False),
+    ],
+)
+def test_long_texts_are_all_cut_to_one_length(
+    name: str, truncation: str, is_reported: bool, check: Check
+) -> None:
+    """A map batch of a thousand reviews has one of more than 512 tokens, which are then the length of all."""
+    padded = f"padding=True, truncation={truncation}"
+    source = (
+        SCRIPT.replace('"imdb"', f'"{name}"')
+        .replace("padding=True", padded)
+        .replace("EXPRESSION", f"data.{MAP}")
+    )
+    assert bool(check(source, {"SF306"})) == is_reported

@@ -10,7 +10,7 @@ from enum import Enum
 from shapefix.domains.raggedness import PADDED_IN_MAP, Origin
 from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import Constant, Text, Unknown, Value, is_text
+from shapefix.interpreter.values import Constant, Document, Text, Unknown, Value, is_text
 from shapefix.library.signatures import BoundArguments
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import PerItemSize
@@ -34,7 +34,8 @@ class TokenizedTexts:
     """One text or several: their number, axis, and variation of lengths.
 
     several is None if unknown. stated is True if all of them are constants, so that the longest
-    is the same in each call. Each text has at least so many words.
+    is the same in each call. Each text has at least so many words. documents is whether they are long texts:
+    of a map batch, the longest is cut.
     """
 
     several: bool | None
@@ -43,6 +44,7 @@ class TokenizedTexts:
     axis: RaggedDim | None = None
     stated: bool = False
     words: int = 0
+    documents: bool = False
 
     def along(self, axis: RaggedDim) -> TokenizedTexts:
         """The same texts, cut into an unknown number of rows."""
@@ -97,7 +99,8 @@ def _list(value: ListValue | TupleValue) -> TokenizedTexts:
     assert isinstance(value, ListValue)
     if value.axes or value.length is None:
         axis = next(iter(value.axes), None) or RaggedDim()
-        return TokenizedTexts(True, Varies.ROWS, value.length, axis)
+        documents = isinstance(value.element, Document)
+        return TokenizedTexts(True, Varies.ROWS, value.length, axis, documents=documents)
     # Such as `[prompt] * n`: they may all be one text.
     return TokenizedTexts(True, Varies.UNKNOWN, value.length)
 
@@ -125,12 +128,14 @@ def length(
     place: Place,
     *,
     in_map: bool = False,
+    cuts: bool = False,
     asked: str = "",
 ) -> Size | None:
     """Number of tokens of each row; None if unknown.
 
     padding is the call's `strategy`, fixed the length that it pads and cuts to, in_map whether the call
-    gets the rows of one map batch after the other, asked is the argument as the code has it: `padding=False`.
+    gets the rows of one map batch after the other, cuts whether it cuts long texts, asked is the argument as
+    the code has it: `padding=False`.
     """
     if padding == "max_length":
         return fixed
@@ -138,6 +143,8 @@ def length(
         return None
     if given.varies is Varies.NEVER or (padding == "longest" and given.stated):
         return Size.symbol("length")
+    if padding == "longest" and in_map and cuts and given.documents:
+        return fixed or Size.symbol("length")
     if padding == "longest" and given.several:
         what = PADDED_IN_MAP if in_map else "padded to the longest of one call"
         return _varying("longest", None, place, what)
@@ -163,6 +170,10 @@ def _varying(name: str, axis: RaggedDim | None, place: Place, what: str, cut: Si
 
 def fixed_length(given: BoundArguments) -> Size | None:
     """Length of rows with `padding="max_length"`; None if longer ones may not be cut."""
+    return given.size("max_length") if cuts(given) and given.is_none("max_length") is not True else None
+
+
+def cuts(given: BoundArguments) -> bool:
+    """Check whether a call cuts long texts, to `max_length` or to the limit of the model."""
     truncation = given.value("truncation")
-    cuts = isinstance(truncation, Constant) and truncation.value not in (None, False, "do_not_truncate")
-    return given.size("max_length") if cuts and given.is_none("max_length") is not True else None
+    return isinstance(truncation, Constant) and truncation.value not in (None, False, "do_not_truncate")

@@ -21,6 +21,7 @@ from shapefix.library.transformers.tokenized_texts import (
     NOT_KNOWN,
     TokenizedTexts,
     Varies,
+    cuts,
     fixed_length,
     length,
     of_one_call,
@@ -183,7 +184,8 @@ class _Rows:
         self.ids = TokenId("id", frozenset({tokens}))
         self.tensors = tensors_asked(given)
         asked = _padding_asked(call)
-        self.length = length(sources, padding, fixed, call.place, in_map=in_map, asked=asked)
+        is_cut = cuts(given)
+        self.length = length(sources, padding, fixed, call.place, in_map=in_map, cuts=is_cut, asked=asked)
         self.count = Size.of(1) if sources.several is False else sources.count or Size.symbol("B")
         in_tensor = length(of_one_call(sources), padding, fixed, call.place, in_map=in_map, asked=asked)
         self.tensor_length = in_tensor or Size.symbol("length")

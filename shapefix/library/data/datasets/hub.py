@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import FLOAT, Integer, Text, Value
+from shapefix.interpreter.values import FLOAT, Document, Integer, Text, Value
 from shapefix.library.data.datasets.objects import any_rows
 from shapefix.tensors.polynomials import Size
 
@@ -50,6 +50,8 @@ _COLUMNS = {
     "samsum": ("id", "dialogue", "summary"),
     "alpaca": ("instruction", "input", "output", "text"),
 }
+_LONG = frozenset({"imdb", "yelp_polarity", "yelp_review_full", "xsum", "cnn_dailymail"})
+"""Datasets of documents: of some hundreds in a row, the longest has more than 512 tokens."""
 _GLUE = {
     "cola": ("sentence", "label", "idx"),
     "sst2": ("sentence", "label", "idx"),
@@ -90,14 +92,14 @@ def rows(path: str, name: str | None, place: Place) -> DictValue | None:
     columns = _GLUE.get(name or "") if last == "glue" else _COLUMNS.get(last)
     if columns is None:
         return None
-    fields: dict[object, Value] = {column: _cell(name, column) for column in columns}
+    fields: dict[object, Value] = {column: _cell(last, name, column) for column in columns}
     return DictValue(fields, absent=any_rows().absent, written=dict.fromkeys(fields, place))
 
 
-def _cell(name: str | None, column: str) -> Value:
+def _cell(path: str, name: str | None, column: str) -> Value:
     if column in _TEXTS:
         # A new object for each: columns are distinguished by it.
-        return Text()
+        return Document() if path in _LONG and column in ("text", "document", "article") else Text()
     if name == "stsb" and column == "label":
         return FLOAT
     return Integer(Size.symbol(column, least=-1))
