@@ -110,6 +110,8 @@ def _is_type(value: Value, kind: Value) -> bool | None:
             return False
         if isinstance(value, Constant):
             return name == f"builtins.{type(value.value).__name__}"
+    if isinstance(value, LibraryObject) and value.kind == name and name.startswith("torch."):
+        return True
     if isinstance(kind, ClassValue) and isinstance(value, InstanceValue):
         # An object of unknown origin may be of a derived class.
         return value.cls is kind if not value.open else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import textwrap
 
 import pytest
 from differential import executed, revealed
@@ -21,9 +22,22 @@ VALUES = {
     "None": True,
     "{'a': 1}": None,
     "nn.Linear(2, 3)": None,
+    "nn.utils.rnn.pack_sequence([torch.zeros(2, 3)])": None,
 }
 """Values, and whether their exact types are known; None if unknown, False if only not one of Python's."""
-TYPES = ("list", "tuple", "dict", "int", "float", "str", "bool", "torch.Tensor", "nn.Module", "nn.Linear")
+TYPES = (
+    "list",
+    "tuple",
+    "dict",
+    "int",
+    "float",
+    "str",
+    "bool",
+    "torch.Tensor",
+    "nn.Module",
+    "nn.Linear",
+    "nn.utils.rnn.PackedSequence",
+)
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -45,6 +59,19 @@ def test_exact_types(value: str) -> None:
     known = [isinstance(one, Constant) for one in ours[: 5 * TYPES.index("torch.Tensor")]]
     if VALUES[value] is not None:
         assert all(known)
+
+
+def test_what_is_packed_stays_packed() -> None:
+    source = """
+        packed = nn.utils.rnn.pack_padded_sequence(torch.zeros(3, 7, 5), [7, 5, 2], batch_first=True)
+        again = nn.utils.rnn.PackedSequence(packed.data, packed.batch_sizes)
+        output, _ = nn.LSTM(5, 8, batch_first=True)(again)
+        reveal(type(again) is nn.utils.rnn.PackedSequence)
+        reveal(type(output) is nn.utils.rnn.PackedSequence)
+        reveal(output.data.size(1))
+    """
+    ours, real = revealed(textwrap.dedent(source)), executed(textwrap.dedent(source))
+    assert [one.value for one in ours if isinstance(one, Constant)] == real
 
 
 def test_an_object_has_the_methods_of_its_class() -> None:

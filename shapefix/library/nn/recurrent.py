@@ -9,7 +9,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.nn.linear import last_size_is
-from shapefix.library.registry import declare, method
+from shapefix.library.registry import declare, function, method
 from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import assume_rank
@@ -168,6 +168,17 @@ def pack_padded_sequence(call: Call, given: BoundArguments) -> Value:
 @functional("pack_sequence", namespaces=("torch.nn.utils.rnn",))
 def pack_sequence(call: Call, given: BoundArguments) -> Value:
     return LibraryObject(PACKED, {}, call.place)
+
+
+@function(PACKED)
+def packed(call: Call) -> Value:
+    """Steps that are packed already, with as many features as they have."""
+    steps = call.value(0, "data")
+    layout = steps.layout if isinstance(steps, TensorValue) else None
+    fields: dict[str, object] = {}
+    if layout is not None and layout.rank:
+        fields["width"] = layout.sizes[-1] if layout.rank > 1 else ONE
+    return LibraryObject(PACKED, {}, call.place, fields)
 
 
 @functional("pad_packed_sequence", namespaces=("torch.nn.utils.rnn",))
