@@ -106,6 +106,7 @@ def interpreter() -> str:
                 str(larger.fileno()),
             ],
             env=environment,
+            cwd="/",  # the folder of this process may be gone when the second server imports its modules
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(listener.fileno(), larger.fileno()),
