@@ -173,6 +173,13 @@ class GradientsUnscaled(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class WeightsWritten(Event):
+    """Loop over the parameters of modules with a write of its own: `target.data.copy_(...)`."""
+
+    modules: frozenset[Value]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class OptimizerCreated(TrainingEvent):
     """Creation or extension of an optimizer; modules are all below the owners of the parameters.
 

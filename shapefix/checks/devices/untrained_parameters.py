@@ -17,7 +17,7 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.gradients import depends_on
 from shapefix.domains.modes import ForwardCalled
-from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped
+from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, WeightsWritten
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import LibraryObject, Value, as_tensor
@@ -39,7 +39,8 @@ def untrained_parameters(event: ForwardCalled, context: CheckContext, rule: Rule
         return
     given = frozenset(module for each in built for module in each.modules)
     missing = sorted((each for each in layers if each not in given), key=_row)
-    if not missing:
+    written = (each.modules for each in context.events if isinstance(each, WeightsWritten))
+    if not missing or not event.modules.isdisjoint(frozenset().union(*written)):
         return
     if event.module in given:
         yield _too_late(event, missing[0], built, rule)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.domains.gradients import NumpyOfGradient
+from shapefix.domains.gradients import Gradients, NumpyOfGradient
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_outside
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
@@ -86,6 +86,9 @@ def _note_function(ev: Evaluator, name: str, arguments: Arguments, node: cst.CST
 def _note(
     ev: Evaluator, node: cst.Call, function: str, subject: cst.BaseExpression, given: Value | None
 ) -> None:
+    if ev.state[Gradients].recording is False:
+        # torch raises only where gradients are recorded.
+        return
     is_list = isinstance(given, (ListValue, TupleValue))
     tensor = _item(given) if is_list else given
     if isinstance(tensor, TensorValue) and tensor.certain and requires_grad(tensor):

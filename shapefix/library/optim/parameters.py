@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
+from shapefix.domains.training import WeightsWritten
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.values import TEXT, InstanceValue, LibraryObject, Parameter, Unknown, Value
+from shapefix.interpreter.values import (
+    TEXT,
+    InstanceValue,
+    LibraryObject,
+    Parameter,
+    Unknown,
+    Value,
+)
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import function, method
 
@@ -24,6 +36,21 @@ def parameters(call: Call) -> Value:
 @method(MODULE, "named_parameters")
 def named_parameters(call: Call) -> Value:
     return ListValue(None, TupleValue((TEXT, _parameter(call))))
+
+
+@hooks.read_unknown
+def _note_own_write(ev: Evaluator, owner: Value, name: str) -> None:
+    """Report a loop over parameters that works on their data, or calls an in-place method of them."""
+    is_written = name.endswith("_") and not name.endswith("__") and name != "requires_grad_"
+    if isinstance(owner, Parameter) and (name == "data" or is_written) and ev.frame.loops:
+        ev.emit(WeightsWritten(ev.place(ev.frame.loops[-1].node), ev.calls, owner.modules))
+
+
+@hooks.set_attribute
+def _note_assignment(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
+    """Report `parameter.data = value`."""
+    if isinstance(owner, Parameter) and name == "data":
+        ev.emit(WeightsWritten(ev.place(node), ev.calls, owner.modules))
 
 
 @function("builtins.filter")
