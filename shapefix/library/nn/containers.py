@@ -36,7 +36,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
-from shapefix.library.registry import declare, function, method
+from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.tensors import alias_of
 from shapefix.tensors.polynomials import Size
 
@@ -304,11 +304,54 @@ def _entries(owner: Value | None) -> DictValue:
     written = {
         name: value
         for name, value in fields.items()
-        if name not in held.fields and name != "_modules" and isinstance(value, (LibraryObject, TensorValue))
+        if name not in held.fields and name != "_modules" and _is_child(value)
     }
     if isinstance(owner, LibraryObject) and owner.kind == PARAMETER_DICT:
         _make_parameters(written.values())
     return DictValue({**held.fields, **written}, held.closed)
+
+
+def _is_child(value: Value) -> bool:
+    if isinstance(value, InstanceValue):
+        return any(derives(base, MODULE) for base in outside_bases(value.cls))
+    return isinstance(value, (LibraryObject, TensorValue))
+
+
+@method(DICT, "add_module", "register_module", "__setitem__")
+def add_named(call: Call) -> Value:
+    """Add a child; one of an unknown name makes the dictionary open."""
+    name, added = call.value(0, "name"), call.value(1, "module") or Unknown()
+    if isinstance(name, Constant) and _is_child(added):
+        call.ev.journal.write(fields_of(call.receiver), name.value, added)
+    else:
+        _open(call)
+    return NONE
+
+
+@method(DICT, "update")
+def add_all(call: Call) -> Value:
+    """Add the children of a dictionary."""
+    given = call.value(0, "modules")
+    if isinstance(given, DictValue) and given.closed and all(map(_is_child, given.fields.values())):
+        for name, child in given.fields.items():
+            call.ev.journal.write(fields_of(call.receiver), name, child)
+    else:
+        _open(call)
+    return NONE
+
+
+@method(DICT, "pop", "clear", "__delitem__")
+def take_out(call: Call) -> Value:
+    """Forget which children there are."""
+    _open(call)
+    return Unknown()
+
+
+def _open(call: Call) -> None:
+    held = fields_of(call.receiver).get("_modules")
+    if isinstance(held, DictValue):
+        opened = DictValue(dict(held.fields), closed=False)
+        call.ev.journal.write(fields_of(call.receiver), "_modules", opened)
 
 
 def _make_parameters(values: Iterable[Value]) -> None:
