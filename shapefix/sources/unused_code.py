@@ -193,13 +193,22 @@ class UnusedCode:
         above = self._above(definition) if isinstance(definition, ast.ClassDef) else ()
         if any(each.name == "__init_subclass__" for each in above):
             return True
-        return self._is_looked_up(path) or self._is_alive(name, frozenset()) or self._is_in_text(name)
+        if self._is_looked_up(path) or self._is_in_text(name):
+            return True
+        is_ambiguous = isinstance(definition, ast.ClassDef) and len(list(self._classes(name))) > 1
+        return self._is_alive(name, frozenset(), self._strangers(path) if is_ambiguous else frozenset())
 
-    def _is_alive(self, name: str, seen: frozenset[str]) -> bool:
+    def _strangers(self, path: str) -> frozenset[str]:
+        """Files of Python that do not import a file, not even through others."""
+        importers = distances(self._project, {path}, self._references).keys() | {path}
+        return frozenset(each for each in self._files if each.endswith(".py") and each not in importers)
+
+    def _is_alive(self, name: str, seen: frozenset[str], strangers: frozenset[str] = frozenset()) -> bool:
+        """Whether used code mentions a name, outside of strangers, who mean another definition."""
         seen |= {name}
         return any(
             not region.owner or (region.owner not in seen and self._is_alive(region.owner, seen))
-            for region in self._mentioning(name)
+            for region in self._mentioning(name, strangers)
         )
 
     def _is_unused_method(self, path: str, cls: ast.ClassDef, method: Definition) -> bool:
@@ -241,12 +250,14 @@ class UnusedCode:
                     if isinstance(node, ast.ClassDef) and node.name == name:
                         yield node
 
-    def _mentioning(self, name: str) -> Iterator[_Region]:
+    def _mentioning(self, name: str, strangers: frozenset[str] = frozenset()) -> Iterator[_Region]:
         """Yield the code with a name in it; a file is parsed only when its turn comes."""
         if name not in self._mentions:
             word = _whole_word(name)
             self._mentions[name] = tuple(path for path in self._files if word.search(self._data(path) or b""))
         for path in self._mentions[name]:
+            if path in strangers:
+                continue
             for region in self._code(path).regions:
                 if name in region.names:
                     yield region

@@ -107,6 +107,10 @@ USED = {
     "a name from the command line": {
         "train.py": TRAIN + "import argparse\nfrom models import old\ngetattr(old, args.arch)()\n"
     },
+    "a class of the same name in another file": {
+        "models/new.py": "class OldNet:\n    pass\n",
+        "tool.py": "import torch\nfrom models.old import *\n\nnet = OldNet()\n",
+    },
     "a registry": {"models/old.py": OLD.replace("class OldNet", "@register\nclass OldNet")},
     "a package": {"pyproject.toml": '[project]\nname = "nets"\n'},
     "no program": {"train.py": TRAIN.partition("for x")[0].replace("models.net", "net")},
@@ -138,6 +142,10 @@ UNUSED = {
     "a sentence": {"tool.py": "help = 'Compares Net and OldNet.'\n"},
     "a comment": {"tool.py": "import torch\n# OldNet()\n"},
     "a tool's settings": {"pyproject.toml": "[tool.black]\nline-length = 99\n"},
+    "a use of a class of the same name in another file": {
+        "models/new.py": NET.replace("Net", "OldNet"),
+        "tool.py": "import torch\nfrom models.new import OldNet\n\nnet = OldNet()\n",
+    },
     "a private class of a package": {
         "pyproject.toml": '[project]\nname = "nets"\n',
         "models/old.py": OLD.replace("OldNet", "_OldNet"),
