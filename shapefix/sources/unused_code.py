@@ -188,7 +188,8 @@ class UnusedCode:
     def _is_used(self, path: str, definition: Definition) -> bool:
         """Whether used code mentions a class or function of the top level."""
         name = definition.name
-        if name == "main" or name.startswith(("test", "Test", "__")) or _is_registered(definition):
+        is_test = name.startswith(("test", "Test")) and _has_tests(path)
+        if name == "main" or name.startswith("__") or is_test or _is_registered(definition):
             return True
         above = self._above(definition) if isinstance(definition, ast.ClassDef) else ()
         if any(each.name == "__init_subclass__" for each in above):
@@ -316,6 +317,12 @@ class UnusedCode:
 def _loaded_from_web(region: _Region) -> frozenset[str]:
     """Names of a region without meaning for programs: a library loads published weights."""
     return frozenset() if _FROM_THE_WEB.isdisjoint(region.names) else frozenset({"load_state_dict"})
+
+
+def _has_tests(path: str) -> bool:
+    """Whether a test runner looks for tests in a file."""
+    name = os.path.basename(path)
+    return name.startswith("test") or name.endswith("_test.py")
 
 
 def _whole_word(name: str) -> re.Pattern[bytes]:

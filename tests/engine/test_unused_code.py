@@ -146,6 +146,9 @@ UNUSED = {
         "models/new.py": NET.replace("Net", "OldNet"),
         "tool.py": "import torch\nfrom models.new import OldNet\n\nnet = OldNet()\n",
     },
+    "a self-test that nothing calls": {
+        "models/old.py": OLD + "\n\ndef test():\n    OldNet()(torch.zeros(4, 6))\n\n# test()\n"
+    },
     "a private class of a package": {
         "pyproject.toml": '[project]\nname = "nets"\n',
         "models/old.py": OLD.replace("OldNet", "_OldNet"),
