@@ -209,8 +209,8 @@ def _pipfile_lock(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLi
     content = json.loads(text)
     for library in libraries:
         for group in ("default", "develop"):
-            for name in library.names:
-                for version in _strings(_at(content, group, name, "version")):
+            for dependency in _named(_at(content, group), library):
+                for version in _strings(_at(dependency, "version")):
                     yield library, version
 
 
@@ -237,8 +237,15 @@ def _pyproject(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibra
         *(_at(each, "dependencies") for each in _values(_at(poetry, "group"))),
     ):
         for library in libraries:
-            for name in library.names:
-                yield from ((library, bounds) for bounds in _poetry_bounds(_at(group, name)))
+            for dependency in _named(group, library):
+                yield from ((library, bounds) for bounds in _poetry_bounds(dependency))
+
+
+def _named(group: Any, library: RequiredLibrary) -> Iterator[Any]:
+    """Yield the entries of a library: `pytorch_lightning` and `PyTorch.Lightning` are one name."""
+    for name, entry in group.items() if isinstance(group, dict) else ():
+        if isinstance(name, str) and re.sub(r"[-_.]+", "-", name).lower() in library.names:
+            yield entry
 
 
 def _poetry_bounds(dependency: Any) -> Iterator[str]:

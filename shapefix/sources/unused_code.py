@@ -321,7 +321,7 @@ def _loaded_from_web(region: _Region) -> frozenset[str]:
 
 def _has_tests(path: str) -> bool:
     """Whether a test runner looks for tests in a file."""
-    name = os.path.basename(path)
+    name = PurePath(path).name
     return name.startswith("test") or name.endswith("_test.py")
 
 

@@ -127,6 +127,7 @@ def test_encodings_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "^4.30"', "4.57"),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "~4.30"', "4.30"),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "4.30.2"', "4.30.2"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\nTransformers = "4.30.2"', "4.30.2"),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "*"', None),
         ("pyproject.toml", '[tool.poetry.dependencies.transformers]\nversion = ">=4.30,<5.0"', "4.57"),
         ("pyproject.toml", '[tool.poetry.group.dev.dependencies]\ntransformers = ["^4", "^4.30"]', "4.57"),
@@ -475,3 +476,10 @@ def test_an_exported_notebook_keeps_its_commands(tmp_path: Path, line: str, vers
     requirements = Requirements()
     assert requirements.transformers_version(str(tmp_path / "train.py"), str(tmp_path)) == version
     assert requirements.transformers_version(str(tmp_path / "other.py"), str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("name", ["pytorch-lightning", "pytorch_lightning", "PyTorch.Lightning"])
+def test_names_of_packages_are_compared_as_pip_does(name: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'[tool.poetry.dependencies]\n"{name}" = "1.8.3"\n')
+    found = Requirements().oldest_versions(str(tmp_path / "train.py"), str(tmp_path))
+    assert found["lightning"] == "1.8.3"

@@ -15,14 +15,14 @@ from shapefix.checks.support.conditions import comparison, in_backticks
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
-from shapefix.checks.support.syntax import enclosing, is_iterated, number_index
+from shapefix.checks.support.syntax import enclosing, enclosing_line, is_iterated, number_index
 from shapefix.checks.support.torch_errors import UNPACKING, torch_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Moment
 from shapefix.domains.batches import OpRejectedForLastBatch
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, nodes
 from shapefix.interpreter.targets import PARTS, ROWS
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.bounds import same
@@ -242,8 +242,16 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
         edit = Edit(event.place.span, module.code(node.value))
         yield Fix(Applicability.SAFE, "drop the index", (edit,))
         return
-    edit = Edit(module.span(whole), f"{module.code(subject)}.item()")
-    yield Fix(Applicability.SAFE, "use `.item()`", (edit,))
+    code = f"{module.code(subject)}.item()"
+    yield Fix(Applicability.SAFE, "use `.item()`", tuple(_replaced_in_line(event.place, whole, code)))
+
+
+def _replaced_in_line(place: Place, node: cst.Subscript, code: str) -> Iterator[Edit]:
+    """Replace an expression wherever its line has it: `x.data[0] if first else mean + x.data[0]`."""
+    module, line = place.module, enclosing_line(place)
+    for each in (node,) if line is None else nodes(line):
+        if isinstance(each, cst.Subscript) and module.code(each) == module.code(node):
+            yield Edit(module.span(each), code)
 
 
 _ON_THE_WAY = ("data", "cpu", "detach", "numpy")

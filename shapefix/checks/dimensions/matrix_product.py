@@ -172,6 +172,9 @@ def _matmul_instead(event: OpRejected, left: Layout, right: Layout) -> Fix | Non
     node, name = event.place.node, name_of(event)
     if name not in ("mm", "bmm", "mv") or not isinstance(node, cst.Call) or not _multiplies(left, right):
         return None
+    if name == "bmm" and left.rank != right.rank:
+        # Each matrix of one side would meet each matrix of the other.
+        return None
     edit = rewrites.renamed(event.place.module, node.func, "matmul")
     return Fix(Applicability.UNSAFE, "use `matmul`, which accepts tensors of any rank", (edit,))
 

@@ -15,6 +15,7 @@ from shapefix.checks.support.score_sources import Source, source_of_input
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
+from shapefix.interpreter.modules import dotted_name, nodes
 from shapefix.tensors.ops import Op
 
 _NORMALIZING = {
@@ -66,4 +67,25 @@ def _fixes(event: LossComputed, source: Source, activation: str, context: CheckC
         yield Fix(Applicability.UNSAFE, f"pass the scores to the loss: `{edits[0].content}`", edits)
         return
     message = f"leave out the {activation}; apply it only where probabilities are needed"
-    yield rewrites.unsafe_or_advice(message, source.removal(context))
+    modules = {event.place.module, source.place.module, *(place.module for place in event.calls)}
+    is_compared = any(module.once(module.tree, _compares_probabilities) for module in modules)
+    yield rewrites.unsafe_or_advice(message, None if is_compared else source.removal(context))
+
+
+def _compares_probabilities(tree: cst.Module) -> bool:
+    """Whether code has a limit for probabilities, which scores do not meet: `output > 0.5`, or `round`."""
+    for node in nodes(tree):
+        if isinstance(node, cst.Comparison):
+            if any(_is_limit(each.comparator) for each in node.comparisons) or _is_limit(node.left):
+                return True
+        elif isinstance(node, cst.Call) and dotted_name(node.func).rpartition(".")[2] in (
+            "round",
+            "gt",
+            "ge",
+        ):
+            return True
+    return False
+
+
+def _is_limit(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Float) and 0 < value.evaluated_value < 1

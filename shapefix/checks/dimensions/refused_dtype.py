@@ -12,13 +12,14 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at
 from shapefix.checks.support.loss_calls import is_by_class, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.checks.support.torch_errors import dtype_error
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.gradients import lineage
 from shapefix.domains.losses import LossComputed
 from shapefix.domains.training import Backward
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
@@ -138,11 +139,49 @@ def _origins(tensor: TensorValue) -> Iterator[Evidence]:
 
 def _like_its_value(place: Place) -> str:
     """Return why `torch.full(size, 1)` has a dtype of integers; "" for other code."""
+    return ": `full` takes the dtype of its fill value" if _fill_value(place) is not None else ""
+
+
+def _fill_value(place: Place) -> cst.Arg | None:
+    """Return the fill value of `torch.full(size, 1)` without a dtype."""
     node = place.node
     if not isinstance(node, cst.Call) or dotted_name(node.func).rpartition(".")[2] != "full":
-        return ""
+        return None
     has_dtype = any(each.keyword is not None and each.keyword.value == "dtype" for each in node.args)
-    return "" if has_dtype else ": `full` takes the dtype of its fill value"
+    return None if has_dtype else rewrites.argument(node, 1, "fill_value")
+
+
+def _filled_with_floats(event: OpRejected, operand: cst.BaseExpression) -> Edit | None:
+    """Fill with 1.0 instead of 1, where each use of the variable is an argument of the refusing function."""
+    origin, call, module = event.operands[1].tensor.origin, event.place.node, event.place.module
+    while origin is not None and origin.source is not None:
+        origin = origin.source
+    if origin is None or origin.place.module is not module:
+        return None
+    given = _fill_value(origin.place)
+    if given is None or not isinstance(given.value, cst.Integer) or not isinstance(call, cst.Call):
+        return None
+    function = enclosing_function(event.place)
+    name = next((each.value for each in (operand, *nodes(operand)) if isinstance(each, cst.Name)), "")
+    scope = module.tree if function is None else function
+    uses = [each for each in nodes(scope) if isinstance(each, cst.Name) and each.value == name]
+    inside = {
+        id(each)
+        for node in nodes(scope)
+        if isinstance(node, cst.Call) and module.code(node.func) == module.code(call.func)
+        for argument in node.args
+        for each in (argument.value, *nodes(argument.value))
+    }
+    assigned = [
+        target.target
+        for node in nodes(scope)
+        if isinstance(node, cst.Assign) and node.value is origin.place.node
+        for target in node.targets
+    ]
+    others = [each for each in uses if id(each) not in inside and not any(each is one for one in assigned)]
+    if len(assigned) != 1 or others:
+        return None
+    return Edit(module.span(given.value), f"{given.value.value}.0")
 
 
 def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
@@ -165,6 +204,10 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
     elif error.have == "bool" and wanted == "int64" and not is_by_class(event.function):
         yield Fix(Applicability.DISPLAY, "pass indices; True and False would be the indices 1 and 0", ())
     else:
+        filled = _filled_with_floats(event, node) if wanted == "float32" and error.operand == 1 else None
+        if filled is not None:
+            yield Fix(Applicability.SAFE, f"fill with a float: `{filled.content}`", (filled,))
+            return
         safe = _is_safe(error, wanted)
         yield Fix(
             Applicability.SAFE if safe else Applicability.UNSAFE, f"convert to {wanted}: `.{method}`", (edit,)

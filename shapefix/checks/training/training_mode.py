@@ -211,14 +211,15 @@ def _switched_on_before(event: ForwardCalled, loop: Loop) -> Iterator[Edit]:
 def _may_train_later(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:
     """Whether a model may be trained after a loop, without a switch to training mode before.
 
-    Nothing is known of what comes after a function that no code of the project calls.
+    Nothing is known of what comes after a function that no code of the project calls, and a loop around an
+    evaluation is one of epochs.
     """
     outer = [each.loop for each in event.loops if each.loop is not loop]
     around = [each for one in outer for each in within(one, context, ModeSwitched)]
     for each in chain(after(event, context, ModeSwitched), around):
         if each.module in event.modules and each.training is not False:
             return False
-    if any(after(event, context, Backward)) or any(within(one, context, Backward) for one in outer):
+    if outer or any(after(event, context, Backward)):
         return True
     return not event.calls and enclosing_function(event.place) is not None
 
