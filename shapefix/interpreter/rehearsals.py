@@ -12,6 +12,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.journal import Changes
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import Value
+from shapefix.tensors.symbols import next_serial
 
 _COUNTERS = (
     "bounded",
@@ -56,14 +57,15 @@ def find_later_changes(
     for number in range(MOST):
         ev.journal.begin()
         ev.journal.apply(first)
-        if number == 0 and not carried.is_seen_elsewhere(ev, start):
+        if number == 0 and (not carried.is_seen_elsewhere(ev, start) or carried.begins_alike(ev, start)):
             ev.journal.undo()
             return
         carried.begin_later(ev)
+        begun = next_serial()
         with _rehearsal(ev) as returned:
             later = run()
         carried.note_returns(ev, returned)
-        changed = carried.note_later(later)
+        changed = carried.note_later(ev, later, begun)
         ev.journal.undo()
         if changed is LaterChanges.NONE or (changed is LaterChanges.OF_OTHERS and number > 0):
             return
