@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
-from shapefix.interpreter.budget import LAST_STEP, OutOfBudget, Resource
+from shapefix.interpreter.budget import LAST_STEP, REHEARSAL_STEPS, OutOfBudget, Resource
 from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.fields import Fields
 from shapefix.interpreter.journal import Changes, Journal
@@ -253,6 +253,8 @@ class Evaluator:
         self.steps = 0
         self.rehearsed = 0
         """Work in rehearsals, which does not count as steps of the run: steps, and writes in loops."""
+        self.rehearsal_allowance = REHEARSAL_STEPS
+        """The work in rehearsals after which loops are no longer rehearsed."""
         self.allowance = allowance
         """Number of steps before calls are no longer followed."""
         self.bounded = 0

@@ -28,8 +28,6 @@ _COUNTERS = (
 )
 _COLLECTIONS = ("replaced", "symbol_names", "type_checked", "visited")
 
-MOST_STEPS = 60_000
-"""The number of steps in rehearsals after which loops are no longer rehearsed."""
 MOST = 3
 """Maximum number of later iterations that are run for what they change."""
 
@@ -49,7 +47,7 @@ def find_later_changes(
     """
     if not first or ev.rehearsals:
         return
-    if ev.rehearsed > MOST_STEPS:
+    if ev.rehearsed > ev.rehearsal_allowance:
         ev.reach_limit()
         carried.give_up(first)
         return
@@ -74,7 +72,7 @@ def find_later_changes(
 
 def rehearse_next_pass(ev: Evaluator, first: Sequence[Changes], run: Callable[[], object]) -> None:
     """Run one more pass of a loop from the state after the first one, within the limit of all rehearsals."""
-    if ev.rehearsals or ev.rehearsed > MOST_STEPS:
+    if ev.rehearsals or ev.rehearsed > ev.rehearsal_allowance:
         return
     ev.journal.begin()
     ev.journal.apply(first)
