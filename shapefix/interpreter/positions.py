@@ -50,7 +50,7 @@ class _Positions(PositionProvidingCodegenState):
         if id(node) not in self.found:
             self.found[id(node)] = (row, column, self.line, self.column)
 
-    def record_syntactic_position(
+    def record_syntactic_position(  # type: ignore[override]
         self,
         node: cst.CSTNode,
         *,

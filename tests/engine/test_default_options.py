@@ -10,8 +10,9 @@ import pytest
 
 from shapefix.api import check
 from shapefix.diagnostics import Condition
-from shapefix.engine import analysis
+from shapefix.engine.analysis import LEAST_STEPS
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.program import run_program
 
 HEAD = "import argparse\nimport torch\nfrom torch import nn\n\nparser = argparse.ArgumentParser()\n"
 MODEL = """
@@ -169,15 +170,16 @@ def test_the_second_run_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     chain = "".join(f"def f{n}(x):\n    return f{n - 1}(f{n - 1}(x))\n\n\n" for n in range(1, 18))
     (tmp_path / "helper.py").write_text(f"def f0(x):\n    return x + 1\n\n\n{chain}")
     options = "parser.add_argument('--kind', default='deep')\nargs = parser.parse_args()\n"
-    use = "run = f17 if args.kind == 'deep' else len\nrun(torch.zeros(3))\nnn.Linear(3, 2)(torch.zeros(5, 6))\n"
+    use = (
+        "run = f17 if args.kind == 'deep' else len\nrun(torch.zeros(3))\nnn.Linear(3, 2)(torch.zeros(5, 6))\n"
+    )
     runs: list[Evaluator] = []
-    run_program = analysis.run_program
 
     def noted(ev: Evaluator, *given: Any, **named: Any) -> None:
         runs.append(ev)
         run_program(ev, *given, **named)
 
-    monkeypatch.setattr(analysis, "run_program", noted)
+    monkeypatch.setattr("shapefix.engine.analysis.run_program", noted)
     assert len(conditions(HEAD + "from helper import f17\n" + options + use, tmp_path)) == 1
     first, second = runs
-    assert first.steps < analysis.LEAST_STEPS < second.steps < 2 * analysis.LEAST_STEPS
+    assert first.steps < LEAST_STEPS < second.steps < 2 * LEAST_STEPS
