@@ -23,7 +23,7 @@ from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_re
 from shapefix.engine.merge import unique_in_run
 from shapefix.engine.unchecked import plugin_problems, stopped_in, unchecked_places
 from shapefix.engine.watchdog import FILE_SECONDS, RUN_SECONDS, Watchdog
-from shapefix.interpreter.budget import OutOfBudget, Resource, cause_of
+from shapefix.interpreter.budget import REHEARSAL_STEPS, OutOfBudget, Resource, cause_of
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.option_flags import OptionLosses
@@ -36,6 +36,8 @@ from shapefix.sources.text import SourceText, read_source
 
 STEPS = 250_000
 """How many steps the script itself may take before its calls are no longer followed."""
+LEAST_STEPS = 20_000
+"""The least limit for a run without options; it may not take more steps than the run with any options."""
 UNCALLED_STEPS = 150_000
 """The same limit for all uncalled functions together."""
 MOST_ANSWERS = 6
@@ -138,7 +140,7 @@ class FileAnalyzer:
             with watchdog.stopping_after(FILE_SECONDS):
                 result = self._result(path, source, ev, files.probes, stopped)
                 if stopped is None and ev.state[OptionLosses].found:
-                    result = self._with_defaults(path, source, files, listened, result)
+                    result = self._with_defaults(path, source, files, ev, result)
                 return result
         finally:
             ev.close()
@@ -148,14 +150,17 @@ class FileAnalyzer:
         path: str,
         source: SourceText,
         files: ProjectFiles,
-        listened: frozenset[type[Event]],
+        first: Evaluator,
         result: AnalysisResult,
     ) -> AnalysisResult:
         """Add the findings of a run without options on the command line.
 
-        An option that chooses between two models leaves neither known to the run with any options.
+        An option that chooses between two models leaves neither known to the run with any options, the first
+        one. A second run of a long script may not take longer.
         """
-        ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, listened)
+        allowance = min(STEPS, max(LEAST_STEPS, first.steps))
+        ev = Evaluator(self._modules.library, files, allowance, self._modules.versions, first.listening)
+        ev.rehearsal_allowance = min(REHEARSAL_STEPS, max(LEAST_STEPS, first.rehearsed))
         ev.oldest_versions = self._oldest
         ev.takes_defaults = True
         try:

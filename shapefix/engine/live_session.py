@@ -31,6 +31,8 @@ from shapefix.sources.importers import (
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText, Unreadable
 
+Called = frozenset[tuple[str, str]]
+"""Functions called in other files, by path and qualified name."""
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Folders with the code of libraries, which an editor opens to show a definition."""
 
@@ -50,6 +52,7 @@ class LiveSession(CheckSession):
         self._found: dict[str, frozenset[str]] = {}
         self._outdated: set[str] = set()
         self._of_project: set[str] = set()
+        self._called: dict[str, Called | None] = {}
         self._references: dict[str, dict[str, tuple[ImportStatement, ...]]] = {}
         self._searched: dict[str, frozenset[str]] = {}
         self._distances: dict[tuple[str, tuple[str, ...]], Mapping[str, int]] = {}
@@ -144,6 +147,19 @@ class LiveSession(CheckSession):
             return ()
         return self._importers_in(project_root_of(path, ()), (path,))
 
+    def callers_of(self, path: str) -> dict[str, frozenset[str] | None]:
+        """Return the importers of an open file that call functions in it, the best ones first.
+
+        Each has the qualified names of these functions, None if its calls are not known.
+        """
+        callers: dict[str, frozenset[str] | None] = {}
+        for importer in self.importers_of(path):
+            called = self._called.get(importer)
+            names = None if called is None else frozenset(name for at, name in called if at == path)
+            if names is None or names:
+                callers[importer] = names
+        return callers
+
     def _importers(self) -> tuple[str, ...]:
         named: dict[str, list[str]] = {}
         for path in self._names:
@@ -177,6 +193,8 @@ class LiveSession(CheckSession):
 
     def _dependencies(self, result: FileResult) -> frozenset[str]:
         self._found[result.path] = result.found
+        is_partial = bool(result.failures or result.unchecked)
+        self._called[result.path] = None if is_partial and not result.called else result.called
         if result.cacheable:
             self._of_project.discard(result.path)
         else:
@@ -203,6 +221,7 @@ class LiveSession(CheckSession):
         """Remove the result of a file, now neither open nor an importer of an open one."""
         self._found.pop(path, None)
         self._imports.pop(path, None)
+        self._called.pop(path, None)
         self._of_project.discard(path)
         self._outdated.discard(path)
         self._findings.add(FileResult(path))

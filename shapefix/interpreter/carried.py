@@ -11,6 +11,7 @@ import libcst as cst
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.fields import Fields
 from shapefix.interpreter.forgotten_names import forget_items, forget_name, holder_of
 from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
@@ -20,6 +21,7 @@ from shapefix.interpreter.loop_assignments import (
     assignments,
     every_name,
     lists_of_items,
+    read_first,
     targets_of,
 )
 from shapefix.interpreter.per_item_sizes import along, rebound, with_others
@@ -98,7 +100,7 @@ class LoopCarried:
         for container, key, before in self._before.values():
             is_changed = before != _facts(content(container, key))
             changed = changed or is_changed
-            written = written or type(container) is dict
+            written = written or type(container) in (dict, Fields)
             if not isinstance(container, Names):
                 written = written or is_changed
             elif is_changed and before != "missing":
@@ -107,6 +109,30 @@ class LoopCarried:
             return True
         entered = [function for function, step in ev.entered.items() if step >= start]
         return any(not names.isdisjoint(self._module.once(node, every_name)) for node in entered)
+
+    def begins_alike(self, ev: Evaluator, start: int) -> bool:
+        """Check whether a later iteration begins with all facts that the first one began with.
+
+        It then changes the same. Names that each iteration binds before it reads them do not matter, except
+        to functions called since the step start. Call in the state after the first iteration.
+        """
+        own = ev.frame.scope
+        read = self._module.once(self._loop, read_first)
+        names: set[str] = set()
+        for location, (container, key, before) in self._before.items():
+            if id(container) in self._own or ev.undone_since(container, self._since):
+                continue
+            value, now = self._values[location], content(container, key)
+            if now is value or (isinstance(now, Constant) and before == _facts(now)):
+                continue
+            if _is_bare(value) and _is_bare(now):
+                continue
+            if container is own.names and key not in read:
+                names.add(key)
+            elif value is not MISSING or not ev.undone_since(getattr(key, "fields", None), self._since):
+                return False
+        entered = [function for function, step in ev.entered.items() if step >= start] if names else ()
+        return not any(self._module.once(node, every_name) & names for node in entered)
 
     def begin_later(self, ev: Evaluator) -> None:
         """Prepare the state for a later iteration.
@@ -124,17 +150,17 @@ class LoopCarried:
                 self._objects[location] = value.element
                 ev.journal.write(container, key, Contents(()))
 
-    def note_later(self, paths: Sequence[Changes]) -> LaterChanges:
-        """Note the changes of a later iteration, and return the kind of the new ones.
+    def note_later(self, ev: Evaluator, paths: Sequence[Changes], begun: int) -> LaterChanges:
+        """Note the changes of a later iteration begun at a moment, and return the kind of the new ones.
 
         Call in the state before that iteration. Symbols created since the loop began are those of one
-        iteration.
+        iteration; the next one does not see the objects that this one creates.
         """
         since = self._since
         found = LaterChanges.NONE
         for path in paths:
             for location, (container, key, after) in path.written.items():
-                if id(container) in self._own:
+                if id(container) in self._own or ev.undone_since(container, begun):
                     continue
                 before = content(container, key)
                 if location in self._objects:
@@ -304,6 +330,11 @@ def _is_changed(ev: Evaluator, name: str, changed: set[Location], containers: se
     if isinstance(value, (ListValue, DictValue)):
         return id(value.fields) in containers
     return isinstance(value, TensorValue) and id(value) in containers
+
+
+def _is_bare(value: Any) -> bool:
+    """Check for a lost value of which nothing is known."""
+    return type(value) is Lost and value.tensor is None and value.used_as is None and not value.has_parts
 
 
 def _facts(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from shapefix.interpreter.fields import Fields
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value
@@ -90,7 +91,8 @@ class ListValue(Value):
         length: Size | None = None,
         axes: frozenset[RaggedDim] = NO_AXES,
     ) -> None:
-        self.fields: dict[str, Any] = {CONTENTS: Contents(items, element, length, axes)}
+        self.fields: dict[str, Any] = Fields()
+        self.fields[CONTENTS] = Contents(items, element, length, axes)
         self.either: tuple[ListValue, ...] = ()
 
     @classmethod

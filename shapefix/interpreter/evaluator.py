@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
-from shapefix.interpreter.budget import LAST_STEP, OutOfBudget, Resource
+from shapefix.interpreter.budget import LAST_STEP, REHEARSAL_STEPS, OutOfBudget, Resource
 from shapefix.interpreter.events import Event, OperationCalled
+from shapefix.interpreter.fields import Fields
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import ClassValue, FunctionValue, Scope, Unknown, Value
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import Symbol
+from shapefix.tensors.symbols import Symbol, next_serial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -251,6 +253,8 @@ class Evaluator:
         self.steps = 0
         self.rehearsed = 0
         """Work in rehearsals, which does not count as steps of the run: steps, and writes in loops."""
+        self.rehearsal_allowance = REHEARSAL_STEPS
+        """The work in rehearsals after which loops are no longer rehearsed."""
         self.allowance = allowance
         """Number of steps before calls are no longer followed."""
         self.bounded = 0
@@ -282,6 +286,8 @@ class Evaluator:
         """Number of functions without known callers run so far."""
         self.replaced: set[str] = set()
         """Qualified names of library functions and classes replaced by the code."""
+        self._lasting: list[int] = []
+        """The moments when the creation of lasting values began and ended, by turns."""
         self.cycles: list[dict[Any, Any]] = []
         """Contents of values that refer to themselves: classes, objects, scopes of closures."""
         self.last_call: tuple[cst.Call, str, Value] | None = None
@@ -419,7 +425,18 @@ class Evaluator:
     def outside_branches(self) -> Iterator[None]:
         """Write past all open branches: values loaded on demand stay loaded when a branch is undone."""
         journal, self.journal = self.journal, Journal(self.journal.maybe_unbound)
+        start = next_serial()
         try:
             yield
         finally:
             self.journal = journal
+            while self._lasting and self._lasting[-1] > start:
+                self._lasting.pop()
+            self._lasting += (start, next_serial())
+
+    def undone_since(self, container: object, moment: int) -> bool:
+        """Check whether a branch begun at a moment created the contents of a value: no other one has them."""
+        if not isinstance(container, Fields) or container.born < moment:
+            return False
+        # What was loaded on demand stays.
+        return bisect(self._lasting, container.born) % 2 == 0

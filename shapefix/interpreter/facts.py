@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from shapefix.interpreter.fields import Fields
 
 
 class Fact:
@@ -14,7 +16,7 @@ class Fact:
 Known = TypeVar("Known", bound=Fact)
 
 
-class Facts(dict[type[Fact], Any]):
+class Facts(Fields):
     """Facts of one object by their class; None for an invalidated fact.
 
     Written by `ev.journal.write(value.facts, Frozen, Frozen())`, so that branches are undone and joined.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.fields import Fields
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.tensor_values import TensorValue
 
@@ -138,6 +139,6 @@ class Journal:
             missing = missing or value is MISSING
             if value is not MISSING and value is not after:
                 after = value if after is MISSING else join(after, value)
-        if missing and after is not MISSING and type(container) in (dict, Facts):
+        if missing and after is not MISSING and type(container) in (dict, Fields, Facts):
             self.doubt(container, key)
         return after

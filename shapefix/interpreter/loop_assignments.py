@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.interpreter.appends import emptied_lists
-from shapefix.interpreter.modules import children, dotted_name, nodes
+from shapefix.interpreter.modules import children, dotted_name, nodes, target_names
 
 RETURNED = "return"
 """The target of return statements: the result of the function."""
@@ -109,6 +109,71 @@ def targets_of(target: cst.CSTNode) -> Iterator[str]:
             yield from targets_of(element.value)
     elif isinstance(target, (cst.Name, cst.Attribute)):
         yield dotted_name(target)
+
+
+def read_first(loop: cst.CSTNode) -> frozenset[str]:
+    """Names that an iteration of a loop may read before it binds them."""
+    early: set[str] = set()
+    if isinstance(loop, cst.While):
+        early |= every_name(loop.test)
+        _follow(loop.body, set(), early)
+    elif isinstance(loop, cst.For):
+        bound = set(target_names(loop.target))
+        early |= every_name(loop.target) - bound
+        _follow(loop.body, bound, early)
+    return frozenset(early)
+
+
+def _follow(block: cst.BaseSuite, bound: set[str], early: set[str]) -> set[str]:
+    """Return the names bound on every way through a block; add those that it may read before to early."""
+    bound = set(bound)
+    for statement in block.body:
+        match statement:
+            case cst.SimpleStatementLine():
+                for small in statement.body:
+                    early |= _reads_beside(small) - bound
+                    bound |= _plain_targets(small)
+            case cst.If():
+                bound = _follow_branches(statement, bound, early)
+            case cst.With():
+                for item in statement.items:
+                    early |= every_name(item.item) - bound
+                    if item.asname is not None:
+                        bound |= set(target_names(item.asname.name))
+                        early |= every_name(item.asname.name) - bound
+                bound = _follow(statement.body, bound, early)
+            case cst.For(orelse=None):
+                early |= every_name(statement.iter) - bound
+                inner = bound | set(target_names(statement.target))
+                early |= every_name(statement.target) - inner
+                _follow(statement.body, inner, early)
+            case _:
+                early |= every_name(statement) - bound
+    return bound
+
+
+def _follow_branches(node: cst.If, bound: set[str], early: set[str]) -> set[str]:
+    early |= every_name(node.test) - bound
+    one = _follow(node.body, bound, early)
+    match node.orelse:
+        case cst.If() as other:
+            return one & _follow_branches(other, bound, early)
+        case cst.Else() as other:
+            return one & _follow(other.body, bound, early)
+    return bound
+
+
+def _plain_targets(small: cst.BaseSmallStatement) -> set[str]:
+    targets = [each.target for each in small.targets] if isinstance(small, cst.Assign) else []
+    return {name for target in targets for name in target_names(target)}
+
+
+def _reads_beside(small: cst.BaseSmallStatement) -> frozenset[str]:
+    """Names in a small statement besides those that an assignment binds."""
+    if not isinstance(small, cst.Assign):
+        return every_name(small)
+    targets = frozenset(name for each in small.targets for name in every_name(each.target))
+    return every_name(small.value) | (targets - _plain_targets(small))
 
 
 def every_name(node: cst.CSTNode) -> frozenset[str]:

@@ -9,11 +9,11 @@ from dataclasses import fields
 from typing import TypeVar
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from shapefix.diagnostics import Span
 from shapefix.interpreter.joined_lines import on_one_line
 from shapefix.interpreter.large_literals import RowSummary
+from shapefix.interpreter.positions import Range, positions_of
 
 NO_LITERALS: Mapping[str, RowSummary] = {}
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -39,7 +39,7 @@ class Module:
         self.name = name
         self.text = text
         self.tree = tree
-        self._positions: Mapping[cst.CSTNode, object] | None = None
+        self._positions: dict[int, Range] | None = None
         self._bindings: dict[str, list[Statement]] | None = None
         self._rebound: frozenset[str] | None = None
         self._mentioned: dict[str, bool] = {}
@@ -80,11 +80,9 @@ class Module:
     def span(self, node: cst.CSTNode) -> Span:
         """Span of node; the first call computes all positions of the file."""
         if self._positions is None:
-            wrapper = MetadataWrapper(self.tree, unsafe_skip_copy=True)
-            self._positions = wrapper.resolve(PositionProvider)
-        where = self._positions[node]
-        start, end = where.start, where.end  # type: ignore[attr-defined]
-        return Span(self.path, start.line, start.column + 1, end.line, end.column + 1)
+            self._positions = positions_of(self.tree)
+        row, column, end_row, end_column = self._positions[id(node)]
+        return Span(self.path, row, column + 1, end_row, end_column + 1)
 
     def mentions(self, word: str) -> bool:
         """Check whether the text contains a word; searched at the first call."""

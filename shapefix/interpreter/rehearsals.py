@@ -12,6 +12,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.journal import Changes
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import Value
+from shapefix.tensors.symbols import next_serial
 
 _COUNTERS = (
     "bounded",
@@ -27,8 +28,6 @@ _COUNTERS = (
 )
 _COLLECTIONS = ("replaced", "symbol_names", "type_checked", "visited")
 
-MOST_STEPS = 60_000
-"""The number of steps in rehearsals after which loops are no longer rehearsed."""
 MOST = 3
 """Maximum number of later iterations that are run for what they change."""
 
@@ -48,7 +47,7 @@ def find_later_changes(
     """
     if not first or ev.rehearsals:
         return
-    if ev.rehearsed > MOST_STEPS:
+    if ev.rehearsed > ev.rehearsal_allowance:
         ev.reach_limit()
         carried.give_up(first)
         return
@@ -56,14 +55,15 @@ def find_later_changes(
     for number in range(MOST):
         ev.journal.begin()
         ev.journal.apply(first)
-        if number == 0 and not carried.is_seen_elsewhere(ev, start):
+        if number == 0 and (not carried.is_seen_elsewhere(ev, start) or carried.begins_alike(ev, start)):
             ev.journal.undo()
             return
         carried.begin_later(ev)
+        begun = next_serial()
         with _rehearsal(ev) as returned:
             later = run()
         carried.note_returns(ev, returned)
-        changed = carried.note_later(later)
+        changed = carried.note_later(ev, later, begun)
         ev.journal.undo()
         if changed is LaterChanges.NONE or (changed is LaterChanges.OF_OTHERS and number > 0):
             return
@@ -72,7 +72,7 @@ def find_later_changes(
 
 def rehearse_next_pass(ev: Evaluator, first: Sequence[Changes], run: Callable[[], object]) -> None:
     """Run one more pass of a loop from the state after the first one, within the limit of all rehearsals."""
-    if ev.rehearsals or ev.rehearsed > MOST_STEPS:
+    if ev.rehearsals or ev.rehearsed > ev.rehearsal_allowance:
         return
     ev.journal.begin()
     ev.journal.apply(first)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 # Tensors are values that an Unknown refers to: the base is in a module of its own.
 from shapefix.interpreter.base import Value as Value
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.fields import Fields
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.polynomials import Size
@@ -70,6 +71,11 @@ class Unknown(Value):
     def has_size(self) -> bool:
         """Whether the value was used as a number of elements."""
         return self._size is not None
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether its size, an attribute or an item of the value was read."""
+        return self._size is not None or bool(self._attributes)
 
     def size(self) -> Size:
         """Symbol of this value, used as a number of elements (at least 1)."""
@@ -292,7 +298,7 @@ class ModuleValue(Value):
         self.module = module
 
 
-class Names(dict[str, Value]):
+class Names(Fields):
     """Names of a scope: reading an unbound name raises, so membership is never tested."""
 
     __slots__ = ()
@@ -414,7 +420,7 @@ class InstanceValue(Value):
 
     def __init__(self, cls: ClassValue, *, open: bool = False) -> None:
         self.cls = cls
-        self.fields: dict[str, Value] = {}
+        self.fields: dict[str, Value] = Fields()
         self.facts = Facts()
         self.open = open
 
@@ -438,7 +444,7 @@ class LibraryObject(Value):
         self.kind = kind
         self.arguments: Mapping[str, Value] = arguments or {}
         self.place = place
-        self.fields: dict[Any, Any] = fields if fields is not None else {}
+        self.fields: dict[Any, Any] = fields if fields is not None else Fields()
         self.facts = facts if facts is not None else Facts()
 
 

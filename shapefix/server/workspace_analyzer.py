@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import Unreadable
 
 MOST_PROGRAMS = 2
-"""The number of importers that are run for the sizes in a file."""
+"""The number of importers with calls of a file that are run for the sizes in it."""
 
 
 class _OpenProject:
@@ -45,6 +46,8 @@ class _OpenProject:
         self.invalid: dict[str, Failure] = {}
         self.is_outdated = True
         self.without_values: set[str] = set()
+        self._programs: dict[str, frozenset[str]] = {}
+        """The importers run for the last values of an open text, by the path of the editor."""
 
     def set_text(self, path: str, version: int, data: bytes) -> None:
         is_new = path not in self.texts
@@ -65,6 +68,7 @@ class _OpenProject:
         del self.texts[path]
         self.silent.discard(path)
         self.without_values.discard(path)
+        self._programs.pop(path, None)
         self.invalid.pop(path, None)
         self.session.close(real_path(path))
         self.is_outdated = True
@@ -74,7 +78,8 @@ class _OpenProject:
         rechecked = self.session.rechecked
         for path in self.texts.keys() - self.without_values - self.silent - self.invalid.keys():
             at = real_path(path)
-            if not rechecked.isdisjoint((at, *self.session.importers_of(at)[:MOST_PROGRAMS])):
+            # A program that no longer calls this file has left its values, too.
+            if not rechecked.isdisjoint({at, *self._callers(at), *self._programs.get(path, ())}):
                 self.without_values.add(path)
         rechecked.clear()
 
@@ -88,7 +93,8 @@ class _OpenProject:
             return ValuesFound(path, version, {})
         try:
             check_parse_limits(source)
-            programs = self.session.importers_of(at)[:MOST_PROGRAMS]
+            programs = self._callers(at)
+            self._programs[path] = frozenset(programs)
             found = program_values(self.session.modules(at), source, programs)
         except Exception:
             # Sizes are a help: what prevents them is reported by the check of the same text.
@@ -107,6 +113,10 @@ class _OpenProject:
             calls.setdefault(name, []).append(CallsOfForward(row, shown))
         values = {name: tuple(several) for name, several in by_text.items()}
         return ValuesFound(path, version, values, {name: tuple(several) for name, several in calls.items()})
+
+    def _callers(self, at: str) -> dict[str, frozenset[str] | None]:
+        """Return the programs to run for the values in an open file, with the functions that they call."""
+        return dict(itertools.islice(self.session.callers_of(at).items(), MOST_PROGRAMS))
 
     def renewed(self, options: CheckOptions) -> _OpenProject:
         """Return the same texts in a new session, for new files and settings."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -34,6 +36,8 @@ STEPS = 200_000
 _SECONDS = 2.5
 """CPU time for the run of one file; what is known by then is shown."""
 _TOP_LEVEL = "<module>"
+Callers = Mapping[str, frozenset[str] | None]
+"""Paths of programs with the qualified names of the functions that they call; None if not known."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +59,26 @@ class _Watched:
 
 
 def program_values(
-    modules: ProjectModules, source: SourceText, importers: Iterable[str] = ()
+    modules: ProjectModules, source: SourceText, callers: Callers = MappingProxyType({})
 ) -> ProgramValues:
-    """Run a file, then each of the importers, and return the values in the file, by row.
+    """Run a file, then each of its callers, and return the values in the file, by row.
 
-    The values of a function are those of its first call with tensors of known sizes. importers are paths;
-    they are run for functions without such a call. Raises libcst.ParserSyntaxError and RecursionError.
+    The values of a function are those of its first call with tensors of known sizes. callers are run for
+    functions without such a call, if they call any of them. Raises libcst.ParserSyntaxError and
+    RecursionError.
     """
     with deep_recursion():
-        found: ProgramValues = with_memory_for_frames(_program_values, modules, source, importers)
+        found: ProgramValues = with_memory_for_frames(_program_values, modules, source, callers)
     return found
 
 
-def _program_values(modules: ProjectModules, source: SourceText, importers: Iterable[str]) -> ProgramValues:
+def _program_values(modules: ProjectModules, source: SourceText, callers: Callers) -> ProgramValues:
     module = modules.module(source)
     missing = list(_functions(module))
     found: list[HeldName] = []
     forwards: list[CallsOfForward] = []
     second_best: dict[cst.CSTNode, list[HeldName]] = {}
-    for program in (module, *_programs(modules, importers)):
+    for program in itertools.chain((module,), _programs(modules, callers, missing)):
         ev = _watched_run(modules, module, program, missing)
         try:
             context = CheckContext(ev.events, {**ev.symbol_names, **letters(ev.passes)})
@@ -110,12 +115,21 @@ def _calls(ev: Watcher, function: cst.FunctionDef, context: CheckContext) -> Ite
             yield SizedCall(seen.calls[-1].span, tuple(each for each in shown if each[1].sizes is not None))
 
 
-def _programs(modules: ProjectModules, paths: Iterable[str]) -> Iterator[Module]:
+def _programs(modules: ProjectModules, callers: Callers, missing: Sequence[_Watched]) -> Iterator[Module]:
+    """Yield the callers of any function that is missing when their turn comes."""
     files = modules.files()
-    for path in paths:
-        program = files.module(path)
-        if program is not None:
-            yield program
+    for path, called in callers.items():
+        if called is None or any(_is_called(function, called) for function in missing):
+            program = files.module(path)
+            if program is not None:
+                yield program
+
+
+def _is_called(function: _Watched, called: frozenset[str]) -> bool:
+    """Whether a function, or one around it, is among those called; they are named after one class at most."""
+    parts = function.name.split(".")
+    pairs = map(".".join, itertools.pairwise(parts))
+    return not called.isdisjoint((*parts, *pairs))
 
 
 def _functions(module: Module) -> Iterator[_Watched]:

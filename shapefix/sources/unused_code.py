@@ -61,10 +61,18 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Code:
-    """A parsed file: its tree, None if it does not parse, and the names in its parts."""
+    """A parsed file: its tree, None if it does not parse."""
 
     tree: ast.Module | None
-    regions: tuple[_Region, ...]
+    text: str
+    is_package: bool
+
+    @cached_property
+    def regions(self) -> tuple[_Region, ...]:
+        """The parts of the file with the names in them; unparsable code mentions all of its words."""
+        if self.tree is None:
+            return (_Region("", "", frozenset(_WORD.findall(self.text))),)
+        return tuple(_regions(self.tree, self.is_package))
 
     @cached_property
     def looks_up(self) -> bool:
@@ -126,14 +134,18 @@ class UnusedCode:
             return False
         cls, method = around[0], around[1]
         forward = next((each for each in _methods(cls) if each.name == "forward"), None)
-        if forward is None or forward is method or not self._is_unused_method(path, cls, method):
+        if forward is None or forward is method:
             return False
         called = {
             ast.dump(node.func)
             for node in ast.walk(method)
             if isinstance(node, ast.Call) and (node.lineno, node.col_offset + 1) == (row, column)
         }
-        return any(isinstance(node, ast.Call) and ast.dump(node.func) in called for node in ast.walk(forward))
+        is_called = called and any(
+            isinstance(node, ast.Call) and ast.dump(node.func) in called for node in ast.walk(forward)
+        )
+        # Uses of the method are searched in the whole project.
+        return bool(is_called) and self._is_unused_method(path, cls, method)
 
     def is_demo(self, path: str, row: int) -> bool:
         """Whether a row is in the `if __name__ == "__main__":` of a module imported by other files.
@@ -243,9 +255,9 @@ class UnusedCode:
                 yield from _methods(each)
 
     def _classes(self, name: str) -> Iterator[ast.ClassDef]:
-        word = _whole_word(name)
+        statement = re.compile(rb"\bclass[\s\\]+%s(?!\w)" % re.escape(name.encode()))
         for path in self._files:
-            if word.search(self._data(path) or b""):
+            if statement.search(self._data(path) or b""):
                 tree = self._code(path).tree
                 for node in tree.body if tree is not None else ():
                     if isinstance(node, ast.ClassDef) and node.name == name:
@@ -372,13 +384,13 @@ def _last(node: ast.AST) -> str:
 
 
 def _read(data: bytes, is_package: bool) -> _Code:
-    """Parse a file; unparsable code mentions all of its words."""
+    """Parse a file."""
     text = data.decode("utf-8", "replace")
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
-        return _Code(None, (_Region("", "", frozenset(_WORD.findall(text))),))
-    return _Code(tree, tuple(_regions(tree, is_package)))
+        return _Code(None, text, is_package)
+    return _Code(tree, text, is_package)
 
 
 def _regions(tree: ast.Module, is_package: bool) -> Iterator[_Region]:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from shapefix.tensors.polynomials import Size
 
 _serials = itertools.count()
+next_serial = _serials.__next__
+"""Return the next moment in the order of creation of symbols."""
 
 UNBOUNDED: Final = -(1 << 40)
 """Lower bound of a symbol without a known bound."""

@@ -100,7 +100,7 @@ def test_rehearsals_of_loops_are_counted(tmp_path: Path, monkeypatch: pytest.Mon
     )
     write_folder(tmp_path, {"main.py": text})
     assert "limit of analysis" not in answer_of(CHECK, tmp_path).output
-    monkeypatch.setattr("shapefix.interpreter.rehearsals.MOST_STEPS", 0)
+    monkeypatch.setattr("shapefix.interpreter.evaluator.REHEARSAL_STEPS", 0)
     bounded = answer_of(CHECK, tmp_path)
     assert "the limit of analysis was reached" in bounded.output
     assert "main.py:7:" in bounded.output, "the first pass is certain"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shapefix.api import check
 from shapefix.diagnostics import Condition
+from shapefix.engine.analysis import LEAST_STEPS
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.program import run_program
 
 HEAD = "import argparse\nimport torch\nfrom torch import nn\n\nparser = argparse.ArgumentParser()\n"
 MODEL = """
@@ -160,3 +164,22 @@ def test_training_arguments_of_a_command_line_or_a_file_stay_known(tmp_path: Pat
     )
     (answer,) = check(tmp_path, isolated=True, use_cache=False).answers
     assert answer.message == "TrainingArguments"
+
+
+def test_the_second_run_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = "".join(f"def f{n}(x):\n    return f{n - 1}(f{n - 1}(x))\n\n\n" for n in range(1, 18))
+    (tmp_path / "helper.py").write_text(f"def f0(x):\n    return x + 1\n\n\n{chain}")
+    options = "parser.add_argument('--kind', default='deep')\nargs = parser.parse_args()\n"
+    use = (
+        "run = f17 if args.kind == 'deep' else len\nrun(torch.zeros(3))\nnn.Linear(3, 2)(torch.zeros(5, 6))\n"
+    )
+    runs: list[Evaluator] = []
+
+    def noted(ev: Evaluator, *given: Any, **named: Any) -> None:
+        runs.append(ev)
+        run_program(ev, *given, **named)
+
+    monkeypatch.setattr("shapefix.engine.analysis.run_program", noted)
+    assert len(conditions(HEAD + "from helper import f17\n" + options + use, tmp_path)) == 1
+    first, second = runs
+    assert first.steps < LEAST_STEPS < second.steps < 2 * LEAST_STEPS

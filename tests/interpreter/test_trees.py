@@ -8,6 +8,8 @@ import libcst as cst
 import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from shapefix.interpreter.modules import nodes
+from shapefix.interpreter.positions import positions_of
 from shapefix.interpreter.trees import tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +47,17 @@ def _positions(tree: cst.Module) -> list[tuple[str, object]]:
 
     visit(tree)
     return found
+
+
+@pytest.mark.parametrize("text", [*TEXTS, *ODD, 'x = """a\rb\n\n"""\n\n\n# end\n', "if x:\n  y = 1"])
+def test_positions_are_those_of_libcst(text: str) -> None:
+    tree = tree_of(text)
+    theirs = MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider)
+    ours = positions_of(tree)
+    for node in nodes(tree):
+        where = theirs[node]
+        expected = (where.start.line, where.start.column, where.end.line, where.end.column)
+        assert ours[id(node)] == expected
 
 
 def test_libcst_is_left_as_it_was() -> None:
