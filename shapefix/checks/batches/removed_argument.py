@@ -14,10 +14,12 @@ from shapefix.checks.support.rewrites import dropped, replaced
 from shapefix.checks.support.version_guards import is_guarded
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import RemovedArgument
-from shapefix.interpreter.modules import imported_packages
+from shapefix.interpreter.modules import imported_packages, nodes
 
 _LIBRARIES = {"lightning": "Lightning"}
 """Names of libraries, where they differ from their packages."""
+_KEPT_AS_ATTRIBUTES = frozenset({"transformers", "trl"})
+"""Libraries whose objects have each argument as an attribute of the same name."""
 
 
 @rule("SF407", on=RemovedArgument)
@@ -49,12 +51,28 @@ def _project(event: RemovedArgument) -> str:
     return event.package
 
 
+def _reads(event: RemovedArgument) -> Iterator[cst.Name]:
+    """Yield the later reads of the argument as an attribute: `trainer.tokenizer`."""
+    module, call = event.place.module, event.place.node
+    targets = {
+        module.code(target.target)
+        for node in nodes(module.tree)
+        if isinstance(node, cst.Assign) and node.value is call
+        for target in node.targets
+    }
+    for node in nodes(module.tree) if targets else ():
+        if isinstance(node, cst.Attribute) and node.attr.value == event.keyword:
+            if module.code(node.value) in targets:
+                yield node.attr
+
+
 def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
     call, given, module = event.place.node, event.given, event.place.module
     if renamed is not None:
         if given.keyword is not None and renamed not in event.others:
-            edit = Edit(module.span(given.keyword), renamed)
-            yield Fix(Applicability.SAFE, f"rename it to `{renamed}`", (edit,))
+            reads = _reads(event) if event.package in _KEPT_AS_ATTRIBUTES else ()
+            edits = (Edit(module.span(each), renamed) for each in (given.keyword, *reads))
+            yield Fix(Applicability.SAFE, f"rename it to `{renamed}`", tuple(edits))
         return
     code = module.code(given.value)
     if code in OBSOLETE.get(event.keyword, ()):
