@@ -79,6 +79,7 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
         if isinstance(event.layer, LibraryObject):
             yield from made_here(event.layer)
             yield from _owner_of(run, event.layer)
+        yield from _stated_elsewhere(run, numbers)
     else:
         numbers = _stated(message)
         here = [each for each in run.values if each.layout is not None or each.origin is not None]
@@ -89,6 +90,16 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
         for number in sorted(numbers):
             if origin is not None and _count(layout, number):
                 yield from _of_size(run, origin, number)
+
+
+def _stated_elsewhere(run: FailingRun, numbers: frozenset[int]) -> Iterator[Origin]:
+    """Yield the places of numbers that reach the failing line by a name: an argument, a setting."""
+    for each in run.values:
+        value = each.value
+        if not isinstance(value, IntegerLiteral) or value.place.node is each.place.node:
+            continue
+        if value.value in numbers:
+            yield value.place.span, f"{value.value} is stated here"
 
 
 def first_step(step: LayoutStep) -> LayoutStep:

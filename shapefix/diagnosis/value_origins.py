@@ -49,7 +49,7 @@ _OF_SAMPLES = frozenset(
 """The error pages about the samples of a batch."""
 _OF_VALUES = frozenset(
     {"target-out-of-bounds", "embedding-range", "probability-range", "unexpected-device", "two-devices"}
-    | {"no-cuda", "target-dtype", "matrix-dtypes", "found-dtype", "mixed-dtypes", "scalar-type"}
+    | {"target-dtype", "matrix-dtypes", "found-dtype", "mixed-dtypes", "scalar-type"}
     | {
         "embedding-dtype",
         "dtype-not-implemented",
@@ -92,6 +92,8 @@ def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, .
         return to_evidence(_of_writes(run, message))
     if page in _OF_ROWS:
         return to_evidence((*of_rows(run), *of_loops(run)))
+    if page == "no-cuda":
+        return to_evidence(_of_constants(run))
     if page in _OF_VALUES:
         return to_evidence((*_of_values(run), *of_loops(run)))
     return ()
@@ -163,6 +165,11 @@ def _of_values(run: FailingRun) -> Iterator[Origin]:
     for each in run.values:
         yield from _computed(run, each)
         yield from _of_steps(each.value)
+    yield from _of_constants(run)
+
+
+def _of_constants(run: FailingRun) -> Iterator[Origin]:
+    """Yield the assignments of the texts and numbers of a failing line."""
     for each in run.values:
         if isinstance(each.value, Constant) and isinstance(each.value.value, (str, int)):
             yield from assigned(each.place, repr(each.value.value))

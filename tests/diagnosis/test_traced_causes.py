@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 from raised import traceback_of
 
 from shapefix.diagnosis.causes import Confidence
@@ -61,6 +62,41 @@ class Net(nn.Module):
 
 net = Net(11)  # cause
 net(torch.zeros(2, 10, 3, 3))
+"""),
+    Traced("numbers of a dictionary", "SF501", Confidence.PROVED, """\
+from torch import nn
+
+SETTINGS = {
+    "width": 100,  # cause
+    "heads": 8,  # cause
+    "depth": 2,  # innocent
+}
+
+def build(width, heads, depth):
+    layer = nn.TransformerEncoderLayer(width, heads)
+    return nn.TransformerEncoder(layer, depth)
+
+build(SETTINGS["width"], SETTINGS["heads"], SETTINGS["depth"])
+"""),
+    Traced("tokens without a row", "traced-error", Confidence.LIKELY, """\
+import json
+import torch
+from torch import nn
+
+class Words:
+    def __init__(self, words):
+        self.ids = {word: number for number, word in enumerate(words)}
+
+    def add_tokens(self, words):
+        self.ids.update({word: len(self.ids) + number for number, word in enumerate(words)})
+
+    def encode(self, text):
+        return torch.tensor([self.ids[word] for word in text.split()])
+
+words = Words(json.loads('["the", "cat"]'))
+embedding = nn.Embedding(len(words.ids), 4)  # cause
+words.add_tokens(["<user>", "<bot>"])  # cause
+embedding(words.encode("<user> the cat"))
 """),
     Traced("chunk of a layer", "SF507", Confidence.PROVED, """\
 import torch
@@ -829,6 +865,30 @@ def test_the_origins_are_named(case: Traced, tmp_path: Path) -> None:
     named = {row for span in places for row in range(span.row, span.end_row + 1)}
     assert _rows(case.text, "cause") <= named
     assert not _rows(case.text, "innocent") & named
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_the_fixed_device_of_a_setting_is_named(tmp_path: Path) -> None:
+    text = """\
+import argparse
+import torch
+
+class Options:
+    device = "cuda:0"  # cause
+    fallback = "cuda" if torch.cuda.is_available() else "cpu"  # innocent
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--device", choices=["cpu", "cuda"])  # innocent
+
+def build(options):
+    return torch.nn.Linear(2, 3).to(options.device)
+
+build(Options())
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    named = {step.span.row for step in first.evidence if step.role is Role.CAUSE}
+    assert _rows(text, "cause") <= named
+    assert not _rows(text, "innocent") & named
 
 
 def test_a_line_of_known_sizes_that_fit_is_no_cause(tmp_path: Path) -> None:
