@@ -34,6 +34,9 @@ Origin = tuple[Span, str]
 """A place, and its part in a value."""
 
 _NUMBER = re.compile(r"\d+")
+_DIMENSION = re.compile(r"at non-singleton dimension (\d{1,2})\b")
+_SMALL = 9
+"""The largest size that another dimension has by coincidence, as the channels of an image."""
 _LONGEST_CHAIN = 60
 _MOST_STEPS = 8
 _MOST_ORIGINS = 200
@@ -86,8 +89,11 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
         tensors = [(each.origin, each.layout) for each in here]
         for each in run.values:
             yield from _of_layer(each.value, numbers, run.folder)
+    stated = None if run.rejected else _DIMENSION.search(message)
     for origin, layout in tensors:
         for number in sorted(numbers):
+            if stated is not None and number <= _SMALL and not _is_at(layout, number, int(stated[1])):
+                continue
             if origin is not None and _count(layout, number):
                 yield from _of_size(run, origin, number)
 
@@ -135,6 +141,12 @@ def _conflicting(event: OpRejected) -> frozenset[int]:
 
 def _stated(message: str) -> frozenset[int]:
     return frozenset(number for found in _NUMBER.findall(message) if (number := int(found[:12])) > 1)
+
+
+def _is_at(layout: Layout | None, number: int, dimension: int) -> bool:
+    """Whether a dimension has a size, so that a small number is no coincidence."""
+    sizes = layout.sizes if layout is not None else ()
+    return dimension < len(sizes) and sizes[dimension].value == number
 
 
 def _count(layout: Layout | None, number: int) -> int:

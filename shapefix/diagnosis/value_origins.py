@@ -64,7 +64,7 @@ _OF_VALUES = frozenset(
     | {"distribution-values", "top-k-range", "integer-gradient", "weight-type", "weight-rank", "empty-stack"}
     | {"ids-or-embeddings", "padding-id-range", "packed-lengths", "ctc-lengths", "boolean-subtraction"}
     | {"backward-of-many", "ambiguous-truth", "group-count", "head-mismatch", "generation-length"}
-    | {"tensor-as-index", "tensor-of-text", "float-as-size", "graph-indices", "write-into-expanded"}
+    | {"tensor-as-index", "float-as-size", "graph-indices", "write-into-expanded"}
     | {"batch-of-one", "unpadded-batch", "leaf-in-place", "copied-graph"}
 )
 """The error pages about the values of tensors, their dtypes and devices."""
@@ -94,6 +94,8 @@ def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, .
         return to_evidence((*of_rows(run), *of_loops(run)))
     if page == "no-cuda":
         return to_evidence(_of_constants(run))
+    if page == "tensor-of-text":
+        return to_evidence((*_of_values(run, with_layers=False), *of_loops(run)))
     if page in _OF_VALUES:
         return to_evidence((*_of_values(run), *of_loops(run)))
     return ()
@@ -156,9 +158,9 @@ def _of_counters(run: FailingRun) -> Iterator[Origin]:
             yield each.place.span, f"the index counts over `{abbreviated(each.place.code)}`"
 
 
-def _of_values(run: FailingRun) -> Iterator[Origin]:
+def _of_values(run: FailingRun, *, with_layers: bool = True) -> Iterator[Origin]:
     """Yield the layers of a failing line, and the origins of its tensors."""
-    for each in run.values:
+    for each in run.values if with_layers else ():
         if isinstance(each.value, LibraryObject):
             yield from of_results(each.value.arguments.get("train_dataset"), "__getitem__", SAMPLE)
             yield from _made(each.value, run.folder, 0)

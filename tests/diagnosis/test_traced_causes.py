@@ -98,6 +98,47 @@ embedding = nn.Embedding(len(words.ids), 4)  # cause
 words.add_tokens(["<user>", "<bot>"])  # cause
 embedding(words.encode("<user> the cat"))
 """),
+    Traced("attribute of a passed number", "traced-error", Confidence.LIKELY, """\
+class Pool:
+    def __init__(self, channels):
+        self.groups = channels.size()
+
+class Net:
+    def __init__(self, encoder):
+        self.width, self.depth = encoder()  # cause
+        self.pool = Pool(self.width)
+
+Net(lambda: (4, 8))
+"""),
+    Traced("attribute of a constant", "traced-error", Confidence.LIKELY, """\
+def pool(channels):
+    return channels.size()
+
+def build():
+    return pool(4)  # cause
+
+build()
+"""),
+    Traced("missing option", "traced-error", Confidence.LIKELY, """\
+import argparse
+
+parser = argparse.ArgumentParser()  # cause
+parser.add_argument("--learning-rate", type=float, default=0.1)  # cause
+parser.add_argument("--seed", type=int, default=0)  # innocent
+
+def train(args):
+    return args.learn_rate
+
+train(parser.parse_args([]))
+"""),
+    Traced("class of a saved object", "traced-error", Confidence.ONLY, """\
+import pickle
+
+class Net:  # cause
+    pass
+
+pickle.loads(b"cjson\\nNet\\n.")
+"""),
     Traced("chunk of a layer", "SF507", Confidence.PROVED, """\
 import torch
 from torch import nn
@@ -865,6 +906,59 @@ def test_the_origins_are_named(case: Traced, tmp_path: Path) -> None:
     named = {row for span in places for row in range(span.row, span.end_row + 1)}
     assert _rows(case.text, "cause") <= named
     assert not _rows(case.text, "innocent") & named
+
+
+def test_a_line_that_has_moved_is_followed_at_its_new_place(tmp_path: Path) -> None:
+    text = """\
+def pool(channels):
+    return channels.size()
+
+def build():
+    width = 4  # cause
+    return pool(width)
+
+build()
+"""
+    (tmp_path / "train.py").write_text(text)
+    log = traceback_of(tmp_path / "train.py")
+    (tmp_path / "train.py").write_text(moved := f"# The width is a number.\n{text}")
+    found = diagnose_log(log.splitlines(), str(tmp_path), OPTIONS)
+    assert found is not None
+    first = found.causes[0]
+    assert first.confidence is Confidence.LIKELY
+    assert _rows(moved, "cause") == {step.span.row for step in first.evidence if step.role is Role.CAUSE}
+    shown = str(found)
+    assert "train.py:3  return channels.size()" in shown
+    assert "sources have changed" in shown
+
+
+def test_the_keys_of_a_setting_of_a_library_are_no_columns(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages" / "runner.py"
+    library.parent.mkdir()
+    library.write_text("def train(loaders):\n    return {}['loss']\n")
+    text = """\
+import sys
+sys.path.insert(0, "site-packages")
+from runner import train
+
+loaders = {"valid": [1]}
+train(loaders=loaders)
+"""
+    found = _diagnosed(tmp_path, text)
+    assert found.explanation is not None
+    assert found.explanation.name == "missing-key"
+    assert not any("column" in step.message for each in found.causes for step in each.evidence)
+
+
+def test_the_end_of_a_long_path_is_shown(tmp_path: Path) -> None:
+    folder = "/workspace/projects/a-long-name-of-a-project/models/transformers"
+    log = (
+        f'Traceback (most recent call last):\n  File "{folder}/decoder.py", line 237, in forward\n'
+        "    return self.layer(x)\nValueError: no layer\n"
+    )
+    found = diagnose_log(log.splitlines(), str(tmp_path), OPTIONS)
+    assert found is not None
+    assert "  …/models/transformers/decoder.py:237  return self.layer(x)\n" in str(found)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
