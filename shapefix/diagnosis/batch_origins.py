@@ -48,7 +48,7 @@ def of_rows(run: FailingRun) -> Iterator[Origin]:
 
 
 def _settings(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """Yield the arguments of a call that is no constructor of a table: a library has its own keys in them."""
+    """Yield the arguments of a call, except those of the constructor of a table."""
     called = (dotted_name(node.func) or "").rpartition(".")[2] if isinstance(node, cst.Call) else ""
     if isinstance(node, cst.Call) and called not in _TABLES:
         yield from (each.value for each in node.args if not each.star)

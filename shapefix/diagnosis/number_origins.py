@@ -99,7 +99,7 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
 
 
 def _stated_elsewhere(run: FailingRun, numbers: frozenset[int]) -> Iterator[Origin]:
-    """Yield the places of numbers that reach the failing line by a name: an argument, a setting."""
+    """Yield the places of numbers with a name in the failing line: an argument, a setting."""
     for each in run.values:
         value = each.value
         if not isinstance(value, IntegerLiteral) or value.place.node is each.place.node:
@@ -144,7 +144,7 @@ def _stated(message: str) -> frozenset[int]:
 
 
 def _is_at(layout: Layout | None, number: int, dimension: int) -> bool:
-    """Whether a dimension has a size, so that a small number is no coincidence."""
+    """Whether a dimension has a size."""
     sizes = layout.sizes if layout is not None else ()
     return dimension < len(sizes) and sizes[dimension].value == number
 

@@ -120,9 +120,10 @@ class _Reader:
             if stack.finished:
                 break
             return
-        if (stack := _without_beginning(line)) is not None:
-            stack.take(line[len(stack.prefix) :])
-            self._add(stack)
+        started = _without_beginning(line)
+        if started is not None:
+            started.take(line[len(started.prefix) :])
+            self._add(started)
 
     def _rename(self, key: str) -> str:
         """File a stack under its present label; return the label."""
@@ -198,7 +199,7 @@ class _Reader:
 
 
 def _without_beginning(line: str) -> _Stack | None:
-    """Return a stack that begins with a frame: its header is missing in the log."""
+    """Return the stack of a frame without a header in the log."""
     if line.startswith(("│", "┃")):
         return _RichStack("") if _RICH_INSIDE.match(line) else None
     if 'File "' not in line:

@@ -933,12 +933,12 @@ build()
 
 
 def test_the_keys_of_a_setting_of_a_library_are_no_columns(tmp_path: Path) -> None:
-    library = tmp_path / "site-packages" / "runner.py"
+    library = tmp_path / "dist-packages" / "runner.py"
     library.parent.mkdir()
     library.write_text("def train(loaders):\n    return {}['loss']\n")
     text = """\
 import sys
-sys.path.insert(0, "site-packages")
+sys.path.insert(0, "dist-packages")
 from runner import train
 
 loaders = {"valid": [1]}

@@ -1,4 +1,4 @@
-"""Places of devices that are fixed in the code."""
+"""Places of fixed devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GPU = re.compile(r"cuda(:\d+)?$")
 
 @search_for("no-cuda")
 def _fixed_devices(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the texts `"cuda"` that no condition guards, unless the failing line needs none of them."""
+    """Yield the texts `"cuda"` without a condition, for a failing line without a device of its own."""
     if any(_is_gpu(node) or _moves_to_gpu(node) for _, node in failure.line()):
         return
     for parsed in failure.files("cuda"):

@@ -49,7 +49,7 @@ def _missing_option(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 @search_for("unpickled-name")
 def _moved_definition(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the class or function with the name that a saved object refers to."""
+    """Yield the class or function with the name in a saved object."""
     name, module = failure.fields["name"], failure.fields["module"]
     for parsed in failure.files(name):
         for node in ast.walk(parsed.tree):

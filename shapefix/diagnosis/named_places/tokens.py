@@ -15,7 +15,7 @@ _RESIZE = "resize_token_embeddings"
 
 @search_for("embedding-range")
 def _added_tokens(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the additions to a tokenizer in a project that resizes no embedding."""
+    """Yield the additions to a tokenizer in a project without a resized embedding."""
     if any(True for _ in failure.files(_RESIZE)):
         return
     for name in _ADDITIONS:
