@@ -37,6 +37,8 @@ _ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
 _QUOTED_ROW = re.compile(r"(?: *\(\.\.\.\))? +(?P<row>\d{1,9})(?: (?P<text>.*))?$")
 _LINK = re.compile(r"</?a\b[^>]*>")
 """Links around paths and rows, as Visual Studio Code stores them."""
+_COPIED_LINK = re.compile(r"^\[(?P<place>[^\]]+)\]\(https?://[^)\s]*\)(?= in )")
+"""A link around the place of a frame, as Colab puts it into the clipboard."""
 _RICH_FRAME = re.compile(r"(?P<path>\S.*?): ?(?P<row>\d{1,9})(?: in (?P<function>\S.*))?$")
 _RICH_WITHOUT_FILE = re.compile(r"in (?P<function><?\w+>?)$")
 """The position of a frame of code without a file, as `exec` runs it."""
@@ -363,7 +365,7 @@ class _NotebookStack(_Stack):
         self._name = name
 
     def take_frame(self, line: str) -> bool:
-        line = _LINK.sub("", line)
+        line = _COPIED_LINK.sub(r"\g<place>", _LINK.sub("", line))
         if found := _ARROW.match(line):
             if self.frames:
                 row, text = int(found["row"]), found["text"].strip()

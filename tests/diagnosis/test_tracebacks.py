@@ -243,7 +243,10 @@ RuntimeError: mat1 and mat2 shapes cannot be multiplied (5120x4000 and 271x256)
 """
 
 
-@pytest.mark.parametrize("text", [_IPYTHON_9, _IPYTHON_7])
+_COLAB = re.sub(r"(?m)^(\S+)(?= in )", r"[\1](https://localhost:8080/#)", _IPYTHON_7)
+
+
+@pytest.mark.parametrize("text", [_IPYTHON_9, _IPYTHON_7, _COLAB])
 def test_tracebacks_of_notebooks(text: str) -> None:
     (report,) = _read("Epoch 1\n" + text + "\nnext output\n")
     assert report.message == "mat1 and mat2 shapes cannot be multiplied (5120x4000 and 271x256)"
