@@ -67,7 +67,7 @@ def report(found: Diagnosis | None, request: DiagnoseRequest) -> int:
     elif found is None:
         echo_err("no error found in the input")
     else:
-        write(text_report.render(found, view, patch(found, view)))
+        write(text_report.render(found, view, patch(found, view), is_applied=_is_written(found, request)))
     if found is None:
         return FAILED
     if not found.causes:
@@ -111,6 +111,13 @@ def _view(request: DiagnoseRequest, session: CheckSession | None) -> View:
         verbose=request.options.verbose,
     )
     return view if session is None else replace(view, sources=session.source)
+
+
+def _is_written(found: Diagnosis, request: DiagnoseRequest) -> bool:
+    """Whether the fix of the first cause needs no other option."""
+    fix = found.causes[0].finding.fix if found.causes else None
+    is_allowed = fix is not None and (fix.applicability is Applicability.SAFE or request.unsafe_fixes)
+    return request.apply and is_allowed
 
 
 def _apply(found: Diagnosis, request: DiagnoseRequest, view: View) -> int:

@@ -21,6 +21,8 @@ from shapefix.tensors.ops import Op
 SAMPLE = "a sample is returned here"
 _MOST_STEPS = 40
 _CODE = 40
+_TABLES = frozenset({"DataFrame", "Dataset", "from_dict", "DatasetDict"})
+"""Constructors of tables with the keys of a dictionary as columns."""
 
 
 def of_samples(run: FailingRun, message: str) -> Iterator[Origin]:
@@ -36,11 +38,20 @@ def of_samples(run: FailingRun, message: str) -> Iterator[Origin]:
 
 def of_rows(run: FailingRun) -> Iterator[Origin]:
     """Yield the columns of the datasets and rows in a failing line."""
+    settings = {id(node) for each in run.values for node in _settings(each.place.node)}
     for each in run.values:
         if isinstance(each.value, DictValue):
-            yield from _of_columns(each.value)
+            if id(each.place.node) not in settings:
+                yield from _of_columns(each.value)
         elif isinstance(each.value, LibraryObject) and ROWS in each.value.fields:
             yield from of_dataset(each.value)
+
+
+def _settings(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """Yield the arguments of a call, except those of the constructor of a table."""
+    called = (dotted_name(node.func) or "").rpartition(".")[2] if isinstance(node, cst.Call) else ""
+    if isinstance(node, cst.Call) and called not in _TABLES:
+        yield from (each.value for each in node.args if not each.star)
 
 
 def of_loops(run: FailingRun) -> Iterator[Origin]:

@@ -67,7 +67,7 @@ def _origin(origin: SizeOrigin | None, view: View) -> dict[str, object] | None:
 def _frame(frame: ProjectFrame, view: View) -> dict[str, object]:
     return {
         **({"filename": frame.frame.path} if frame.is_missing else file_of(frame.span.path, view)),
-        "row": frame.frame.row,
+        "row": frame.row or frame.frame.row,
         "function": frame.frame.function,
         "text": frame.frame.text,
         "exists": not frame.is_missing,

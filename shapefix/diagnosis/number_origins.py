@@ -34,6 +34,9 @@ Origin = tuple[Span, str]
 """A place, and its part in a value."""
 
 _NUMBER = re.compile(r"\d+")
+_DIMENSION = re.compile(r"at non-singleton dimension (\d{1,2})\b")
+_SMALL = 9
+"""The largest size that another dimension has by coincidence, as the channels of an image."""
 _LONGEST_CHAIN = 60
 _MOST_STEPS = 8
 _MOST_ORIGINS = 200
@@ -79,16 +82,30 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
         if isinstance(event.layer, LibraryObject):
             yield from made_here(event.layer)
             yield from _owner_of(run, event.layer)
+        yield from _stated_elsewhere(run, numbers)
     else:
         numbers = _stated(message)
         here = [each for each in run.values if each.layout is not None or each.origin is not None]
         tensors = [(each.origin, each.layout) for each in here]
         for each in run.values:
             yield from _of_layer(each.value, numbers, run.folder)
+    stated = None if run.rejected else _DIMENSION.search(message)
     for origin, layout in tensors:
         for number in sorted(numbers):
+            if stated is not None and number <= _SMALL and not _is_at(layout, number, int(stated[1])):
+                continue
             if origin is not None and _count(layout, number):
                 yield from _of_size(run, origin, number)
+
+
+def _stated_elsewhere(run: FailingRun, numbers: frozenset[int]) -> Iterator[Origin]:
+    """Yield the places of numbers with a name in the failing line: an argument, a setting."""
+    for each in run.values:
+        value = each.value
+        if not isinstance(value, IntegerLiteral) or value.place.node is each.place.node:
+            continue
+        if value.value in numbers:
+            yield value.place.span, f"{value.value} is stated here"
 
 
 def first_step(step: LayoutStep) -> LayoutStep:
@@ -124,6 +141,12 @@ def _conflicting(event: OpRejected) -> frozenset[int]:
 
 def _stated(message: str) -> frozenset[int]:
     return frozenset(number for found in _NUMBER.findall(message) if (number := int(found[:12])) > 1)
+
+
+def _is_at(layout: Layout | None, number: int, dimension: int) -> bool:
+    """Whether a dimension has a size."""
+    sizes = layout.sizes if layout is not None else ()
+    return dimension < len(sizes) and sizes[dimension].value == number
 
 
 def _count(layout: Layout | None, number: int) -> int:

@@ -48,9 +48,10 @@ _MOST_SEARCHED = 20_000
 class ProjectFrame:
     """A frame of the user's own code, and its place in the present file.
 
-    span has the first and the last row of the innermost statement. is_changed is true if the text of the row
-    is not the one in the traceback; is_missing if no file of the traceback's name exists here. is_region is
-    true if span is a `try` body instead of a statement, for an error without a stack.
+    span has the first and the last row of the innermost statement, and row is the present number of the
+    failing one. is_changed is true if the text at the row of the traceback is another one; is_lost if no
+    other row has its text; is_missing if no file of the traceback's name exists here. is_region is true if
+    span is a `try` body instead of a statement, for an error without a stack.
     """
 
     frame: StackFrame
@@ -58,6 +59,8 @@ class ProjectFrame:
     is_changed: bool = False
     is_missing: bool = False
     is_region: bool = False
+    is_lost: bool = False
+    row: int = 0
 
     def covers(self, place: Span) -> bool:
         """Check whether a place is on the statement of this frame."""
@@ -330,11 +333,12 @@ def _placed(frame: StackFrame, path: str, text: str, code: str = "") -> ProjectF
     rows = _rows(text)
     # IPython shows a magic in its own words.
     is_here = not comparable([(row, frame.text)]) or is_text_of(rows, row, frame.text)
-    if not is_here:
-        row = _only_row(text, frame.text) or row
+    moved = None if is_here else _only_row(text, frame.text)
+    row = moved or row
     changed = not is_here or not all(is_text_of(rows, *each) for each in comparable(frame.quoted))
     first, last = statement_rows(code or text, row)
-    return ProjectFrame(frame, Span(path, first, 1, last, 10_000), changed)
+    is_lost = not is_here and moved is None
+    return ProjectFrame(frame, Span(path, first, 1, last, 10_000), changed, is_lost=is_lost, row=row)
 
 
 @lru_cache(maxsize=8)

@@ -31,8 +31,13 @@ _STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 
 
-def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Iterator[str]:
-    """Render a diagnosis on one screen; patch has the lines of the cause's fix."""
+def render(
+    diagnosis: Diagnosis, view: View, patch: Sequence[str] = (), *, is_applied: bool = False
+) -> Iterator[str]:
+    """Render a diagnosis on one screen.
+
+    patch has the lines of the cause's fix, and is_applied is whether it gets written anyway.
+    """
     yield from _error(diagnosis, view)
     yield from _stack(diagnosis, view)
     if diagnosis.live is not None:
@@ -53,7 +58,11 @@ def render(diagnosis: Diagnosis, view: View, patch: Sequence[str] = ()) -> Itera
             for line in patch:
                 shown = visible(line.replace("\r\n", "\n"), "\n\t")
                 yield _styled(shown, _STYLES_OF_PATCH.get(shown[:1], ""), view)
-        if patch and diagnosis.live is None:
+        if is_applied:
+            pass
+        elif sum(line.startswith("+++ ") for line in patch) == 1 and diagnosis.live is not None:
+            yield "\nTo put this repair into a new cell: %shapefix why --apply\n"
+        elif patch and diagnosis.live is None:
             unsafe = first.finding.fix is not None and first.finding.fix.applicability is Applicability.UNSAFE
             yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
     else:
@@ -160,9 +169,19 @@ def _where(place: ProjectFrame, view: View) -> str:
     """Return the place of a frame, as the traceback has it if it is not found here."""
     frame = place.frame
     if not place.is_missing:
-        return one_line(f"{view.relative(place.span.path)}:{frame.row}")
+        return _shortened(one_line(f"{view.relative(place.span.path)}:{place.row or frame.row}"), view)
     path = f"cell [{frame.cell}]" if frame.cell is not None else frame.path
-    return one_line(f"{path}:{frame.row}")
+    return _shortened(one_line(f"{path}:{frame.row}"), view)
+
+
+def _shortened(place: str, view: View) -> str:
+    """Return the end of a long place, from the start of a folder: `…/models/transformer.py:237`."""
+    longest = view.width // 2
+    if len(place) <= longest:
+        return place
+    end = place[1 - longest :]
+    start = re.search(r"[/\\]", end)
+    return f"…{end[start.start() :] if start is not None else end}"
 
 
 def _folded(frames: Sequence[StackFrame]) -> str:

@@ -37,7 +37,14 @@ _ARROW = re.compile(r"-+> ?(?P<row>\d{1,9}) ?(?P<text>.*)$")
 _QUOTED_ROW = re.compile(r"(?: *\(\.\.\.\))? +(?P<row>\d{1,9})(?: (?P<text>.*))?$")
 _LINK = re.compile(r"</?a\b[^>]*>")
 """Links around paths and rows, as Visual Studio Code stores them."""
+_COPIED_LINK = re.compile(r"^\[(?P<place>[^\]]+)\]\(https?://[^)\s]*\)(?= in )")
+"""A link around the place of a frame, as Colab puts it into the clipboard."""
 _RICH_FRAME = re.compile(r"(?P<path>\S.*?): ?(?P<row>\d{1,9})(?: in (?P<function>\S.*))?$")
+_RICH_WITHOUT_FILE = re.compile(r"in (?P<function><?\w+>?)$")
+"""The position of a frame of code without a file, as `exec` runs it."""
+_RICH_INSIDE = re.compile(r"[│┃] \S.*\.py:\d{1,9} in \S.* [│┃]$")
+"""The position of a frame in a box."""
+_LABELED_FRAME = re.compile(r'(?P<label>(?:\[[\w:/.-]{1,40}\]:? )+) *File "[^"]+", line \d')
 _RICH_ARROW = re.compile(r"[❱>] *(?P<row>\d{1,9}) ?(?P<text>.*)$")
 
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
@@ -51,7 +58,7 @@ _BAR = re.compile(r"it/s|s/it|\d%\||\?, ?\?")
 _TIME = re.compile(r"\d[\d/.:,TZ+-]*:\d\d[\d/.:,TZ+-]*")
 _NEXT_RECORD = re.compile(
     r"\[?\d{4}-\d\d-\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b|\[rank\d|wandb: |srun: |\$ |>>> "
-    r"|\[[WEI]\d{3,}| *\d+%\|"
+    r"|\[[WEI]\d{3,}| *\d+%\||[IWEF]\d{4} \d\d:\d\d:\d\d"
 )
 """Starts of lines that are another record of the log, not the message's next line."""
 _MEMBER = re.compile(r"(?P<indentation>.*)\+-+ (?:\d+|\.\.\.) -+$")
@@ -115,11 +122,10 @@ class _Reader:
             if stack.finished:
                 break
             return
-        found = _FRAME.match(line) if 'File "' in line else None
-        if found is not None and line.lstrip().startswith("File"):
-            stack = _PythonStack("", is_truncated=True)
-            stack.take(line)
-            self._add(stack)
+        started = _without_beginning(line)
+        if started is not None:
+            started.take(line[len(started.prefix) :])
+            self._add(started)
 
     def _rename(self, key: str) -> str:
         """File a stack under its present label; return the label."""
@@ -192,6 +198,18 @@ class _Reader:
             if stack.is_group and "|" in key and len(other) < len(key)
         ]
         return max(inside, key=lambda stack: len(stack.prefix), default=None)
+
+
+def _without_beginning(line: str) -> _Stack | None:
+    """Return the stack of a frame without a header in the log."""
+    if line.startswith(("│", "┃")):
+        return _RichStack("") if _RICH_INSIDE.match(line) else None
+    if 'File "' not in line:
+        return None
+    if line.lstrip().startswith("File"):
+        return _PythonStack("", is_truncated=True) if _FRAME.match(line) else None
+    found = _LABELED_FRAME.match(line)
+    return None if found is None else _PythonStack(found["label"], is_truncated=True)
 
 
 @dataclass
@@ -347,7 +365,7 @@ class _NotebookStack(_Stack):
         self._name = name
 
     def take_frame(self, line: str) -> bool:
-        line = _LINK.sub("", line)
+        line = _COPIED_LINK.sub(r"\g<place>", _LINK.sub("", line))
         if found := _ARROW.match(line):
             if self.frames:
                 row, text = int(found["row"]), found["text"].strip()
@@ -418,6 +436,8 @@ class _RichStack(_Stack):
         if found is None:
             return
         frame = StackFrame(found["path"], int(found["row"]), found["function"] or "")
+        if without_file := _RICH_WITHOUT_FILE.match(found["path"]):
+            frame = replace(frame, path="<string>", function=without_file["function"])
         if had is not None and self.frames:
             self.frames[-1] = frame
         else:

@@ -59,6 +59,8 @@ def traced_cause(
 ) -> ErrorCause | None:
     """Return the cause of an error by its own stack, with a repair if there is a certain one."""
     found = _traced_cause(report, explanation, frames, run, layer, folder)
+    if found is not None and any(frame.is_changed for frame in frames):
+        found = replace(found, confidence=Confidence.LIKELY)
     if found is None or explanation is None:
         return found
     fix = traced_fix(ExplainedFailure(explanation, frames, folder), found.finding.evidence)
@@ -73,7 +75,7 @@ def _traced_cause(
     layer: FailingLayer | None,
     folder: str,
 ) -> ErrorCause | None:
-    if explanation is None or not frames or frames[-1].is_missing or frames[-1].is_changed:
+    if explanation is None or not frames or frames[-1].is_missing or frames[-1].is_lost:
         return None
     called = called_definition(explanation, frames, folder)
     named = named_places(explanation, frames, folder)
@@ -113,6 +115,8 @@ def _text_of(origin: SizeOrigin) -> str:
     is_function = origin.name.endswith("()")
     if is_function:
         return f"`{origin.name}` may return nothing"
+    if re.search(rf"\b{re.escape(origin.name)}\b.*[=:]|\bfor\b", origin.code) is None:
+        return f"`{origin.name}` is passed here"
     is_none = origin.code.partition("=")[2].split("#")[0].strip() == "None"
     return f"`{origin.name}` is {'`None` from here' if is_none else 'set here'}"
 

@@ -49,7 +49,7 @@ _OF_SAMPLES = frozenset(
 """The error pages about the samples of a batch."""
 _OF_VALUES = frozenset(
     {"target-out-of-bounds", "embedding-range", "probability-range", "unexpected-device", "two-devices"}
-    | {"no-cuda", "target-dtype", "matrix-dtypes", "found-dtype", "mixed-dtypes", "scalar-type"}
+    | {"target-dtype", "matrix-dtypes", "found-dtype", "mixed-dtypes", "scalar-type"}
     | {
         "embedding-dtype",
         "dtype-not-implemented",
@@ -64,7 +64,7 @@ _OF_VALUES = frozenset(
     | {"distribution-values", "top-k-range", "integer-gradient", "weight-type", "weight-rank", "empty-stack"}
     | {"ids-or-embeddings", "padding-id-range", "packed-lengths", "ctc-lengths", "boolean-subtraction"}
     | {"backward-of-many", "ambiguous-truth", "group-count", "head-mismatch", "generation-length"}
-    | {"tensor-as-index", "tensor-of-text", "float-as-size", "graph-indices", "write-into-expanded"}
+    | {"tensor-as-index", "float-as-size", "graph-indices", "write-into-expanded"}
     | {"batch-of-one", "unpadded-batch", "leaf-in-place", "copied-graph"}
 )
 """The error pages about the values of tensors, their dtypes and devices."""
@@ -92,6 +92,10 @@ def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, .
         return to_evidence(_of_writes(run, message))
     if page in _OF_ROWS:
         return to_evidence((*of_rows(run), *of_loops(run)))
+    if page == "no-cuda":
+        return to_evidence(_of_constants(run))
+    if page == "tensor-of-text":
+        return to_evidence((*_of_values(run, with_layers=False), *of_loops(run)))
     if page in _OF_VALUES:
         return to_evidence((*_of_values(run), *of_loops(run)))
     return ()
@@ -154,15 +158,20 @@ def _of_counters(run: FailingRun) -> Iterator[Origin]:
             yield each.place.span, f"the index counts over `{abbreviated(each.place.code)}`"
 
 
-def _of_values(run: FailingRun) -> Iterator[Origin]:
+def _of_values(run: FailingRun, *, with_layers: bool = True) -> Iterator[Origin]:
     """Yield the layers of a failing line, and the origins of its tensors."""
-    for each in run.values:
+    for each in run.values if with_layers else ():
         if isinstance(each.value, LibraryObject):
             yield from of_results(each.value.arguments.get("train_dataset"), "__getitem__", SAMPLE)
             yield from _made(each.value, run.folder, 0)
     for each in run.values:
         yield from _computed(run, each)
         yield from _of_steps(each.value)
+    yield from _of_constants(run)
+
+
+def _of_constants(run: FailingRun) -> Iterator[Origin]:
+    """Yield the assignments of the texts and numbers of a failing line."""
     for each in run.values:
         if isinstance(each.value, Constant) and isinstance(each.value.value, (str, int)):
             yield from assigned(each.place, repr(each.value.value))

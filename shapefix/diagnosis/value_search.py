@@ -109,7 +109,10 @@ class ValueSearch:
             is_by_name = name in [each.arg for each in function.args.kwonlyargs]
             position = -1 if is_by_name else parameters.index(name) - is_method
             for value in self._arguments(number - 1, function.name, position, name):
+                known = len(self.steps)
                 self.follow(number - 1, value)
+                if len(self.steps) == known:
+                    self._step(number - 1, name, value)
             return
         last = self._row(number)
         # Those after the failing line have not run yet.
@@ -154,7 +157,7 @@ class ValueSearch:
         for node in ast.walk(self._class(number, tree) or ast.Module([], [])):
             if isinstance(node, ast.Call) and _fills(node, name):
                 self._step(number, f"self.{name}", node)
-            elif isinstance(node, ast.Assign) and name in map(_own_attribute, node.targets):
+            elif isinstance(node, ast.Assign) and name in map(_own_attribute, _parts(node.targets)):
                 self._step(number, f"self.{name}", node)
                 function = _around(tree, node.lineno)
                 if not (isinstance(node.value, ast.Name) and node.value.id in _parameters(function)):
@@ -281,6 +284,12 @@ def _around(tree: ast.Module, row: int) -> ast.FunctionDef | None:
         if isinstance(node, ast.FunctionDef) and node.lineno < row <= (node.end_lineno or 0)
     ]
     return max(around, key=lambda node: node.lineno, default=None)
+
+
+def _parts(targets: Sequence[ast.expr]) -> Iterator[ast.expr]:
+    """Yield the targets of an assignment, and the parts of tuples."""
+    for target in targets:
+        yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)
 
 
 def _parameters(function: ast.FunctionDef | None) -> list[str]:

@@ -181,7 +181,8 @@ class Magics:
         with in_memory(path, self.cells.notebook(max(numbers, default=self.cells.last))):
             found = diagnose_exception(live.report, live.facts, path, options)
             view = self._view(path, found.session, verbose)
-            show(self._shell, "".join(text_report.render(found, view, patch(found, view))))
+            report = text_report.render(found, view, patch(found, view), is_applied=is_applied)
+            show(self._shell, "".join(report))
             repaired = repaired_cause(found) if is_applied else None
         if is_applied:
             self._put_below(repaired.changes if isinstance(repaired, FileRepair) else ())

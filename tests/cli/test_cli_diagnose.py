@@ -53,6 +53,7 @@ def test_apply_writes_the_fix_of_the_cause(project: Project) -> None:
     folder = project(train=CODE)
     ran = shapefix("diagnose", "--apply", _log(folder, LOG))
     assert (ran.code, ran.err) == (0, "train.py:4: repaired SF101\n")
+    assert "To write this repair" not in ran.out
     assert (folder / "train.py").read_text() == CODE.replace("view(4", "reshape(4")
     again = shapefix("diagnose", "--apply", _log(folder, LOG))
     assert again.code == 1
@@ -73,6 +74,7 @@ RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x5 and 3x2)
         0,
         "not repaired: train.py:3: SF501: the fix is unsafe; add --unsafe-fixes\n",
     )
+    assert "To write this repair: add --apply --unsafe-fixes\n" in ran.out
     assert (folder / "train.py").read_text() == code
     ran = shapefix("diagnose", "--apply", "--unsafe-fixes", _log(folder, log))
     assert ran.err == "train.py:3: repaired SF501\n"

@@ -243,7 +243,10 @@ RuntimeError: mat1 and mat2 shapes cannot be multiplied (5120x4000 and 271x256)
 """
 
 
-@pytest.mark.parametrize("text", [_IPYTHON_9, _IPYTHON_7])
+_COLAB = re.sub(r"(?m)^(\S+)(?= in )", r"[\1](https://localhost:8080/#)", _IPYTHON_7)
+
+
+@pytest.mark.parametrize("text", [_IPYTHON_9, _IPYTHON_7, _COLAB])
 def test_tracebacks_of_notebooks(text: str) -> None:
     (report,) = _read("Epoch 1\n" + text + "\nnext output\n")
     assert report.message == "mat1 and mat2 shapes cannot be multiplied (5120x4000 and 271x256)"
@@ -306,6 +309,69 @@ def test_surroundings_of_a_traceback(log: str | bytes) -> None:
 def test_a_stack_without_its_start_is_marked() -> None:
     (cut,), (whole,) = _read(_PLAIN.split("\n", 1)[1]), _read(_PLAIN)
     assert (cut.is_truncated, whole.is_truncated) == (True, False)
+
+
+def test_a_rank_without_the_start_of_its_stack_is_read() -> None:
+    log = """\
+[rank2]:     loss = step(batch)
+[rank2]:   File "train.py", line 7, in <module>
+[rank0]:   File "train.py", line 7, in <module>
+[rank2]:     main()
+[rank2]:   File "train.py", line 5, in main
+[rank2]:     return x.view(-1)
+[rank2]: ValueError: bad
+W1128 12:00:00.000000 1234 torch/distributed/elastic/multiprocessing/api.py:900] Sending SIGTERM
+"""
+    (report,) = read_reports(log.splitlines())
+    assert [(frame.row, frame.text) for frame in report.frames] == [(7, "main()"), (5, "return x.view(-1)")]
+    assert (report.message, report.is_truncated) == ("bad", True)
+
+
+def test_a_box_without_its_start_is_read() -> None:
+    log = """\
+│   3 import torch                                     │
+│ ❱ 7 main()                                           │
+│                                                      │
+│ /home/me/train.py:5 in main                          │
+│                                                      │
+│   4 │   x = torch.zeros(2, 3, 4).transpose(1, 2)     │
+│ ❱ 5 │   return x.view(-1)                            │
+│   6                                                  │
+╰──────────────────────────────────────────────────────╯
+ValueError: bad
+"""
+    (report,) = read_reports(log.splitlines())
+    assert [(frame.path, frame.row, frame.text) for frame in report.frames] == [
+        ("/home/me/train.py", 5, "return x.view(-1)")
+    ]
+    assert report.message == "bad"
+
+
+def test_a_message_ends_at_the_next_record_of_torchrun() -> None:
+    log = """\
+Traceback (most recent call last):
+  File "train.py", line 5, in main
+    return x.view(-1)
+ValueError: bad
+W1128 12:00:00.000000 1234 torch/distributed/elastic/multiprocessing/api.py:900] Sending SIGTERM
+"""
+    (report,) = read_reports(log.splitlines())
+    assert report.message == "bad"
+
+
+def test_code_without_a_file_in_a_box_is_not_the_users() -> None:
+    log = """\
+╭───────── Traceback (most recent call last) ──────────╮
+│ in <module>:4                                        │
+│                                                      │
+│ /home/me/train.py:5 in main                          │
+│                                                      │
+│ ❱ 5 │   return x.view(-1)                            │
+╰──────────────────────────────────────────────────────╯
+ValueError: bad
+"""
+    (report,) = read_reports(log.splitlines())
+    assert [(frame.path, frame.row) for frame in report.frames] == [("<string>", 4), ("/home/me/train.py", 5)]
 
 
 @pytest.mark.parametrize(

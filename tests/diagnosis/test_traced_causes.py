@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 from raised import traceback_of
 
 from shapefix.diagnosis.causes import Confidence
@@ -61,6 +62,82 @@ class Net(nn.Module):
 
 net = Net(11)  # cause
 net(torch.zeros(2, 10, 3, 3))
+"""),
+    Traced("numbers of a dictionary", "SF501", Confidence.PROVED, """\
+from torch import nn
+
+SETTINGS = {
+    "width": 100,  # cause
+    "heads": 8,  # cause
+    "depth": 2,  # innocent
+}
+
+def build(width, heads, depth):
+    layer = nn.TransformerEncoderLayer(width, heads)
+    return nn.TransformerEncoder(layer, depth)
+
+build(SETTINGS["width"], SETTINGS["heads"], SETTINGS["depth"])
+"""),
+    Traced("tokens without a row", "traced-error", Confidence.LIKELY, """\
+import json
+import torch
+from torch import nn
+
+class Words:
+    def __init__(self, words):
+        self.ids = {word: number for number, word in enumerate(words)}
+
+    def add_tokens(self, words):
+        self.ids.update({word: len(self.ids) + number for number, word in enumerate(words)})
+
+    def encode(self, text):
+        return torch.tensor([self.ids[word] for word in text.split()])
+
+words = Words(json.loads('["the", "cat"]'))
+embedding = nn.Embedding(len(words.ids), 4)  # cause
+words.add_tokens(["<user>", "<bot>"])  # cause
+embedding(words.encode("<user> the cat"))
+"""),
+    Traced("attribute of a passed number", "traced-error", Confidence.LIKELY, """\
+class Pool:
+    def __init__(self, channels):
+        self.groups = channels.size()
+
+class Net:
+    def __init__(self, encoder):
+        self.width, self.depth = encoder()  # cause
+        self.pool = Pool(self.width)
+
+Net(lambda: (4, 8))
+"""),
+    Traced("attribute of a constant", "traced-error", Confidence.LIKELY, """\
+def pool(channels):
+    return channels.size()
+
+def build():
+    return pool(4)  # cause
+
+build()
+"""),
+    Traced("missing option", "traced-error", Confidence.LIKELY, """\
+import argparse
+
+parser = argparse.ArgumentParser()  # cause
+parser.add_argument("--learning-rate", type=float, default=0.1)  # cause
+parser.add_argument("--seed", type=int, default=0)  # innocent
+
+def train(args):
+    return args.learn_rate
+
+train(parser.parse_args([]))
+"""),
+    Traced("class of a saved object", "traced-error", Confidence.ONLY, """\
+import pickle
+
+class Net:  # cause
+    pass
+
+pickle.loads(b"cjson\\nNet\\n.")
 """),
     Traced("chunk of a layer", "SF507", Confidence.PROVED, """\
 import torch
@@ -829,6 +906,83 @@ def test_the_origins_are_named(case: Traced, tmp_path: Path) -> None:
     named = {row for span in places for row in range(span.row, span.end_row + 1)}
     assert _rows(case.text, "cause") <= named
     assert not _rows(case.text, "innocent") & named
+
+
+def test_a_line_that_has_moved_is_followed_at_its_new_place(tmp_path: Path) -> None:
+    text = """\
+def pool(channels):
+    return channels.size()
+
+def build():
+    width = 4  # cause
+    return pool(width)
+
+build()
+"""
+    (tmp_path / "train.py").write_text(text)
+    log = traceback_of(tmp_path / "train.py")
+    (tmp_path / "train.py").write_text(moved := f"# The width is a number.\n{text}")
+    found = diagnose_log(log.splitlines(), str(tmp_path), OPTIONS)
+    assert found is not None
+    first = found.causes[0]
+    assert first.confidence is Confidence.LIKELY
+    assert _rows(moved, "cause") == {step.span.row for step in first.evidence if step.role is Role.CAUSE}
+    shown = str(found)
+    assert "train.py:3  return channels.size()" in shown
+    assert "sources have changed" in shown
+
+
+def test_the_keys_of_a_setting_of_a_library_are_no_columns(tmp_path: Path) -> None:
+    library = tmp_path / "dist-packages" / "runner.py"
+    library.parent.mkdir()
+    library.write_text("def train(loaders):\n    return {}['loss']\n")
+    text = """\
+import sys
+sys.path.insert(0, "dist-packages")
+from runner import train
+
+loaders = {"valid": [1]}
+train(loaders=loaders)
+"""
+    found = _diagnosed(tmp_path, text)
+    assert found.explanation is not None
+    assert found.explanation.name == "missing-key"
+    assert not any("column" in step.message for each in found.causes for step in each.evidence)
+
+
+def test_the_end_of_a_long_path_is_shown(tmp_path: Path) -> None:
+    folder = "/workspace/projects/a-long-name-of-a-project/models/transformers"
+    log = (
+        f'Traceback (most recent call last):\n  File "{folder}/decoder.py", line 237, in forward\n'
+        "    return self.layer(x)\nValueError: no layer\n"
+    )
+    found = diagnose_log(log.splitlines(), str(tmp_path), OPTIONS)
+    assert found is not None
+    assert "  …/models/transformers/decoder.py:237  return self.layer(x)\n" in str(found)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_the_fixed_device_of_a_setting_is_named(tmp_path: Path) -> None:
+    text = """\
+import argparse
+import torch
+
+class Options:
+    device = "cuda:0"  # cause
+    fallback = "cuda" if torch.cuda.is_available() else "cpu"  # innocent
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--device", choices=["cpu", "cuda"])  # innocent
+
+def build(options):
+    return torch.nn.Linear(2, 3).to(options.device)
+
+build(Options())
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    named = {step.span.row for step in first.evidence if step.role is Role.CAUSE}
+    assert _rows(text, "cause") <= named
+    assert not _rows(text, "innocent") & named
 
 
 def test_a_line_of_known_sizes_that_fit_is_no_cause(tmp_path: Path) -> None:

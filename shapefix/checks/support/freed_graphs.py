@@ -26,15 +26,29 @@ _FARTHEST = 8
 def detached_state(event: GraphReused) -> Fix | None:
     """Return the fix to detach a state before the next pass uses it."""
     first: cst.CSTNode | None = use_of_state(event)
-    if first is not None and event.is_unset:
-        first = _after_backward(event)
     if first is None:
         return None
     (name,) = event.names
+    if event.is_unset or _starts_as_none(event, name):
+        first = _after_backward(event)
+    if first is None:
+        return None
     code = f"{name} = {name}.detach()"
     if event.is_tuple:
         code = f"{name} = tuple(each.detach() for each in {name})"
     return _before(event.place.module, first, (code,), f"detach `{name}` from the previous pass")
+
+
+def _starts_as_none(event: GraphReused, name: str) -> bool:
+    """Whether the last assignment of a name before the loop is of None."""
+    module = event.place.module
+    around = enclosing(module, event.loop.node) if event.loop is not None else []
+    for block, inside in reversed(list(pairwise(around))):
+        statements = _body(block)
+        for statement in reversed(statements[: statements.index(inside)] if inside in statements else ()):
+            if name in _bound(statement):
+                return any(module.code(each) == "None" for each in _values(statement))
+    return False
 
 
 def _after_backward(event: GraphReused) -> cst.CSTNode | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, classes_named, parsed_file, search_for
+from shapefix.diagnosis.size_origins import last_name
 from shapefix.diagnostics import Evidence
 
 _MOST_ATTRIBUTES = 6
@@ -18,8 +19,42 @@ _SHORTEST = 3
 def _similar_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
     if failure.fields["type"] == "AttributeDict":
         yield from _stored_parameters(failure)
+    elif failure.fields["type"] == "Namespace":
+        yield from _missing_option(failure)
     else:
         yield from _missing_attribute(failure)
+
+
+def _missing_option(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the option of the command line with a similar name, or the parser without it."""
+    name = failure.fields["name"]
+    options: dict[str, Evidence] = {}
+    parsers: list[Evidence] = []
+    for parsed in failure.files("ArgumentParser"):
+        for node in ast.walk(parsed.tree):
+            called = last_name(node.func) if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and called == "ArgumentParser":
+                parsers.append(parsed.place(node, f"no option of this parser sets `{name}`"))
+            elif isinstance(node, ast.Call) and called == "add_argument":
+                texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+                for option in map(str, texts):
+                    key = option.lstrip("-").replace("-", "_")
+                    options[key] = parsed.place(node, f"a similar option: `{option}`")
+    if name in options:
+        return
+    for similar in similar_names(name, options)[:1]:
+        yield options[similar]
+    yield from parsers
+
+
+@search_for("unpickled-name")
+def _moved_definition(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the class or function with the name in a saved object."""
+    name, module = failure.fields["name"], failure.fields["module"]
+    for parsed in failure.files(name):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
+                yield parsed.place(node, f"`{name}` is defined here, and not in `{module}`")
 
 
 def _missing_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:

@@ -13,7 +13,9 @@ from shapefix.diagnosis.named_places import (  # noqa: F401
     checkpoints,
     constructors,
     data,
+    devices,
     names,
+    tokens,
     training,
 )
 from shapefix.diagnosis.named_places.failures import SEARCHES, ExplainedFailure

@@ -101,3 +101,20 @@ def _left_out(cls: ast.ClassDef) -> Iterator[tuple[str, ast.stmt]]:
             name = last_name(statement.targets[0])
             if _LAYERS.search(ast.unparse(statement.value.func)) and name not in used:
                 yield name, statement
+
+
+@search_for("ids-or-embeddings", "tensor-of-text")
+def _data_of_trainer(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the dataset of the last trainer before a failing `train` or `evaluate`."""
+    for parsed, node in failure.line():
+        called = last_name(node.func) if isinstance(node, ast.Call) else ""
+        wanted = {"train": "train_dataset", "evaluate": "eval_dataset", "predict": "test_dataset"}.get(called)
+        before = [
+            each
+            for each in ast.walk(parsed.tree)
+            if isinstance(each, ast.Call) and last_name(each.func).endswith("Trainer")
+            if each.lineno < node.lineno
+        ]
+        for keyword in max(before, key=lambda call: call.lineno).keywords if before else ():
+            if wanted is not None and keyword.arg == wanted:
+                yield parsed.place(keyword.value, "the batches are made of this dataset")
