@@ -9,10 +9,13 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from shapefix.sources.relevance import LIBRARIES
 
 _ROOT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "shapefix.toml")
+_LISTS_OF_PACKAGES = ("requirements.txt", "environment.yml", "environment.yaml", "Pipfile")
+"""Files of a root, too, but of parts of a project as well."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ def project_root(path: str, otherwise: str | None = None) -> str:
     """Return the project folder of the file or folder at path, as an absolute path.
 
     This is the root of the git repository; outside of one, the nearest folder above with a pyproject.toml or
-    setup file; without any, the folder given as otherwise, or the file's own.
+    setup file; without any, the current folder if it is above and lists packages, or else the folder given as
+    otherwise, or the file's own.
     """
     absolute = os.path.abspath(path)
     start = absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
@@ -56,9 +60,20 @@ def project_root(path: str, otherwise: str | None = None) -> str:
             nearest = at
         parent = os.path.dirname(at)
         if parent == at:
-            return nearest or otherwise or start
+            return nearest or _root_above(otherwise or start)
         at = parent
     return at
+
+
+def _root_above(folder: str) -> str:
+    """Return the current folder if it is above and lists packages, else the folder itself."""
+    try:
+        current = str(Path.cwd())
+    except OSError:  # it was removed
+        return folder
+    is_above = os.path.abspath(folder).startswith(current.rstrip(os.sep) + os.sep)
+    lists = any(os.path.isfile(os.path.join(current, name)) for name in _LISTS_OF_PACKAGES)
+    return current if is_above and lists else folder
 
 
 class Project:

@@ -295,3 +295,22 @@ def test_the_results_of_lightning_steps_are_detached_where_they_are_tensors(
 def test_the_losses_of_one_epoch_are_not_reported(end: str, check: Check) -> None:
     code = LIGHTNING.format(annotation="", returned="loss", end=end)
     assert not check(code, {"SF701"})
+
+
+@pytest.mark.parametrize(
+    ("passes", "added", "is_reported"),
+    [
+        ("5", "total += loss", False),
+        ("20", "kept.append(loss)", False),
+        ("21", "kept.append(loss)", True),
+        ("200", "if step % 10 == 0:\n    kept.append(loss)", False),
+        ("210", "if step % 10 == 0:\n    kept.append(loss)", True),
+        ("400", "if step % 10:\n    kept.append(loss)", True),
+    ],
+)
+def test_few_passes_keep_few_graphs(passes: str, added: str, is_reported: bool, check: Check) -> None:
+    head = HEAD.replace(
+        "    for inputs, targets in batches:",
+        f"    n = {passes}\n    for step in range(n):\n        inputs, targets = batches[step]",
+    )
+    assert bool(found(check, f"loss.backward()\n{added}", head)) == is_reported

@@ -202,3 +202,17 @@ def test_the_root_of_a_project(tree: Tree) -> None:
     assert project_root(f"{root}/repo") == f"{root}/repo"
     assert project_root(f"{root}/loose/deep/x/y.py") == f"{root}/loose/deep"
     assert project_root(f"{root}/loose") == f"{root}/loose"
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "environment.yml", "Pipfile"])
+def test_the_current_folder_is_the_root_if_it_lists_packages(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a downloaded archive: without `.git`."""
+    (tmp_path / "main").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert project_root("main") == str(tmp_path / "main")
+    (tmp_path / name).touch()
+    assert project_root("main") == str(tmp_path)
+    assert project_root("main/train.py", "main") == str(tmp_path)
+    assert project_root(str(tmp_path.parent)) == str(tmp_path.parent)

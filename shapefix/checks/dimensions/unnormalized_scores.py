@@ -17,7 +17,7 @@ from shapefix.diagnostics import Diagnostic, Edit, Evidence, ExpectedError, Fix,
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import LibraryObject
+from shapefix.interpreter.values import Constant, LibraryObject, Number
 from shapefix.tensors.ops import Op
 
 _SCORES = frozenset({Op.LINEAR, Op.BILINEAR, Op.CONVOLUTION, Op.ADDMM})
@@ -83,7 +83,8 @@ _LOGARITHMIC = {
 def unnormalized_scores(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     expected = _EXPECTED.get(event.function)
     source = source_of_input(event)
-    if expected is None or source is None:
+    if expected is None or source is None or isinstance(event.given.get("target"), (Constant, Number)):
+        # A number as a target raises another error.
         return
     consequence = next((text for ops, text in expected.wrong.items() if source.op in ops), None)
     if consequence is None:

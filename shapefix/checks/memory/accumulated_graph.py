@@ -19,7 +19,7 @@ from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.lightning_steps import LightningStepFound, StepFault
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.classes import member
-from shapefix.interpreter.containers import elements
+from shapefix.interpreter.containers import NumberRange, elements
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
@@ -134,7 +134,7 @@ def _differentiated(
     for position, loop in reversed(list(enumerate(own))):
         if _binds(event, loop, holder) or _is_reset_now_and_then(event, loop, holder):
             return None
-        if _is_short(loop) or _is_one_step(event, own[: position + 1], holder):
+        if _is_short(loop, event) or _is_one_step(event, own[: position + 1], holder):
             continue
         for backward in within(loop, context, Backward):
             if _runs_with(backward, event) and _uses_up(backward, value, event):
@@ -220,16 +220,34 @@ def _is_first_pass(test: cst.BaseExpression, counters: frozenset[str]) -> bool:
     return any(isinstance(each.comparator, cst.Integer) for each in test.comparisons)
 
 
-def _is_short(loop: Loop) -> bool:
-    """Whether a loop has a small, known number of passes: `for _ in range(5)`, or `range(steps)`."""
+def _is_short(loop: Loop, event: LossAccumulated) -> bool:
+    """Whether few passes of a loop add: `for _ in range(5)`, or each tenth of `range(100)`."""
     call = loop.node.iter if isinstance(loop.node, cst.For) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name) or call.func.value != "range":
         return False
+    passes = _stated_passes(call, loop)
+    return passes is not None and passes <= FEW * _interval(event, loop)
+
+
+def _stated_passes(call: cst.Call, loop: Loop) -> int | None:
     given = call.args[0].value if len(call.args) == 1 else None
     if isinstance(given, cst.Integer):
-        return given.evaluated_value <= FEW
+        return given.evaluated_value
     items = elements(loop.iterable)
-    return items is not None and len(items) <= FEW
+    if items is not None:
+        return len(items)
+    return loop.iterable.count.value if isinstance(loop.iterable, NumberRange) else None
+
+
+def _interval(event: LossAccumulated, loop: Loop) -> int:
+    """Return 10 for a place under `if epoch % 10 == 0:` in a loop, 1 without such a test."""
+    around = enclosing(event.place.module, event.place.node)
+    for test in (each.test for each in around if isinstance(each, cst.If) and holds(loop.node, each)):
+        left = test.left if isinstance(test, cst.Comparison) else None
+        if isinstance(left, cst.BinaryOperation) and isinstance(left.operator, cst.Modulo):
+            if isinstance(left.right, cst.Integer):
+                return max(left.right.evaluated_value, 1)
+    return 1
 
 
 def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool:
