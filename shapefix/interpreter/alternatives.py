@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import libcst as cst
@@ -25,6 +25,14 @@ from shapefix.interpreter.values import (
     Value,
     facts_of,
 )
+
+
+@dataclass(eq=False, slots=True)
+class Results:
+    """Results of the calls of alternatives so far, by the node of the call."""
+
+    by_node: dict[cst.CSTNode, Value] = field(default_factory=dict)
+
 
 MOST = 6
 """Maximum number of alternatives that are followed."""
@@ -82,7 +90,9 @@ def _is_class(value: Value) -> bool:
     return isinstance(value, ClassValue) or (isinstance(value, Imported) and value.name is not None)
 
 
-def call_choices(ev: Evaluator, function: OneOf, call: Callable[[Value], Value | None]) -> Value | None:
+def call_choices(
+    ev: Evaluator, function: OneOf, call: Callable[[Value], Value | None], node: cst.CSTNode
+) -> Value | None:
     """Call each alternative on a path of its own, and join the results; None if that is not possible.
 
     call returns None for an alternative that does not take the arguments: a condition, not seen here, leaves
@@ -91,6 +101,10 @@ def call_choices(ev: Evaluator, function: OneOf, call: Callable[[Value], Value |
     """
     if ev.steps > ev.allowance or _may_be_narrowed(ev, function):
         return None
+    known = ev.state[Results].by_node
+    if ev.rehearsals and node in known:
+        # All alternatives once more, for each later iteration, would take too long.
+        return known[node]
     paths: list[Changes] = []
     results: list[Value] = []
     refused = ev.refused
@@ -113,7 +127,8 @@ def call_choices(ev: Evaluator, function: OneOf, call: Callable[[Value], Value |
         return None
     ev.journal.apply(paths)
     joined = reduce(join_paths, results)
-    return joined if isinstance(joined, Value) else Unknown()
+    known[node] = joined if isinstance(joined, Value) else Unknown()
+    return known[node]
 
 
 def _without_own(ev: Evaluator, changes: Changes, choice: Value) -> Changes:

@@ -242,7 +242,7 @@ def _call_one_of(ev: Evaluator, function: OneOf, arguments: Arguments, node: cst
                 return None
         return call_value(ev, choice, _copied(arguments), node)
 
-    return call_choices(ev, function, call)
+    return call_choices(ev, function, call, node)
 
 
 def _copied(given: Arguments) -> Arguments:
