@@ -158,8 +158,6 @@ class ModelCalled(Event):
 class BatchKeyMissing(Event):
     """Read of a key that no batch of a loader has; collated is the call that made the batch."""
 
-    is_of_values: ClassVar[bool] = True
-
     batch: DictValue
     key: str
     collated: Place
