@@ -155,6 +155,15 @@ class ModelCalled(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class BatchKeyMissing(Event):
+    """Read of a key that no batch of a loader has; collated is the call that made the batch."""
+
+    batch: DictValue
+    key: str
+    collated: Place
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class OpRejectedForLastBatch(Event):
     """Rejection by torch for the last, smaller batch of a loader only."""
 

@@ -20,9 +20,12 @@ from shapefix.interpreter.values import (
     Imported,
     InstanceValue,
     Integer,
+    Isolation,
     LibraryObject,
+    MethodOfEach,
     ModuleValue,
     Number,
+    OneOf,
     Reference,
     Unknown,
     Value,
@@ -39,6 +42,8 @@ MOVES = frozenset({"to", "cuda"})
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 _OTHER_FOR_ARRAYS = frozenset({"dot"})
 """Methods of tensors with another meaning for arrays, which `.shape` does not tell apart."""
+_WITHOUT_OTHERS = ("torch.", "pathlib.")
+"""Packages whose objects change no model or optimizer in methods that shapefix does not know."""
 
 
 def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Value:
@@ -65,6 +70,8 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         found = of_library(ev, owner.kind, owner, name, node)
         if found is None:
             found = owner.fields[name] = Unknown(name)
+            if owner.kind.startswith(_WITHOUT_OTHERS):
+                found.isolation = Isolation(of_parts=False)
             for hook in hooks.read_unknown:
                 hook(ev, owner, name)
         return found
@@ -183,6 +190,44 @@ def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
     return resolve(ev, Imported(path, None)) if path is not None else Unknown(name)
 
 
+_RETURNS_ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "float", "double", "half", "bfloat16"})
+"""Methods of a model that change it, and return it."""
+
+
+def _of_choices(ev: Evaluator, owner: OneOf, name: str, node: cst.CSTNode) -> Value | None:
+    """Return a method that all of several models have; None for other attributes."""
+    methods: list[BoundMethod] = []
+    unknown: list[Value] = []
+    for choice in owner.choices:
+        if type(choice) is Unknown:
+            unknown.append(attribute(ev, choice, name, node))
+            continue
+        method = _method(ev, choice, name, node)
+        if method is None:
+            return None
+        methods.append(method)
+    if name in _RETURNS_ITSELF and all(isinstance(each.function, Reference) for each in methods):
+        return MethodOfEach(owner, tuple(methods))
+    return OneOf((*methods, *unknown), owner.modules)
+
+
+def _method(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> BoundMethod | None:
+    """Return a bound method of an object, without any note of reading it; None for other attributes."""
+    if not isinstance(owner, (InstanceValue, LibraryObject)) or name in owner.fields:
+        return None
+    if isinstance(owner, LibraryObject):
+        kinds: tuple[str, ...] = (owner.kind,)
+    elif (own := member(owner.cls, name)) is not None:
+        is_plain = isinstance(own, FunctionValue) and own.binding is Binding.PLAIN
+        return BoundMethod(owner, own) if is_plain and isinstance(own, FunctionValue) else None
+    else:
+        kinds = tuple(outside_bases(owner.cls))
+    for kind in kinds:
+        if ev.library.method(kind, f"@{name}") is None and ev.library.method(kind, name) is not None:
+            return BoundMethod(owner, Reference(f"{kind}.{name}"))
+    return None
+
+
 def _may_be_module(ev: Evaluator, node: cst.CSTNode) -> bool:
     """Whether a name without a binding is read: `from fastai.vision import *` may bind `F` of `F.softmax`."""
     owner = node.value if isinstance(node, cst.Attribute) else None
@@ -192,6 +237,8 @@ def _may_be_module(ev: Evaluator, node: cst.CSTNode) -> bool:
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
     if name in owner.attributes:
         return owner.attributes[name]
+    if isinstance(owner, OneOf) and (methods := _of_choices(ev, owner, name, node)) is not None:
+        return methods
     owner.used_as = ev.library.object_with(name)
     if owner.used_as is not None:
         return attribute(ev, owner.used_as, name, node)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.alternatives import ChosenBy, call_choices, chosen_by
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import (
     MOST_CELLS,
@@ -26,8 +27,9 @@ from shapefix.interpreter.joins import join_positions
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
 from shapefix.interpreter.records import Field, bound_fields, fields_of_record, is_named_tuple
-from shapefix.interpreter.refused_calls import is_refused, note_refused
+from shapefix.interpreter.refused_calls import is_refused, note_refused, refuses_method
 from shapefix.interpreter.state import Hooks
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
     Binding,
@@ -37,8 +39,16 @@ from shapefix.interpreter.values import (
     FunctionValue,
     Imported,
     InstanceValue,
+    Integer,
+    Isolation,
     LibraryObject,
+    Lost,
+    MethodOfEach,
+    Number,
+    OneOf,
     Reference,
+    Slice,
+    Text,
     Unknown,
     Value,
     present,
@@ -200,11 +210,70 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
                 # Inner calls of the object share this place: record the outer one.
                 ev.last_call = (node, name, function)
             return value
+    if isinstance(function, OneOf):
+        known = _call_one_of(ev, function, arguments, node)
+        if known is not None:
+            return known
+    if isinstance(function, MethodOfEach):
+        for each in function.methods:
+            call_value(ev, each, _copied(arguments), node)
+        return function.owner
     for hook in hooks.call_unknown:
         hook(ev, function, node)
-    ev.unfollowed += _may_do_anything(ev, function, node)
+    isolation = _isolation_after(function, arguments)
+    if isolation is None:
+        ev.unfollowed += _may_do_anything(ev, function, node)
     invalidate(ev, arguments.everything)
-    return _unfollowed(ev, function, node)
+    result = _unfollowed(ev, function, node)
+    result.isolation = isolation
+    return result
+
+
+def _call_one_of(ev: Evaluator, function: OneOf, arguments: Arguments, node: cst.CSTNode) -> Value | None:
+    """Call each of several models or classes; None if none of them can be followed."""
+
+    def call(choice: Value) -> Value | None:
+        choice = resolved(ev, choice)
+        given = arguments.positional, arguments.keywords
+        if not arguments.open:
+            if is_refused(choice, *given):
+                return None
+            if isinstance(choice, InstanceValue) and refuses_method(choice, "forward", *given):
+                return None
+        return call_value(ev, choice, _copied(arguments), node)
+
+    return call_choices(ev, function, call, node)
+
+
+def _copied(given: Arguments) -> Arguments:
+    return Arguments(list(given.positional), dict(given.keywords), given.open, given.starred, given.unpacked)
+
+
+def _isolation_after(function: Value, arguments: Arguments) -> Isolation | None:
+    """Isolation of the object of an unknown method once it has these arguments; None if it may have more."""
+    isolation = function.isolation if isinstance(function, Unknown) else None
+    if isolation is None or isolation.is_broken:
+        return None
+    if _refers_to_objects(arguments):
+        isolation.is_broken = True
+        return None
+    return isolation
+
+
+_PLAIN = (Constant, Integer, Number, Text, TensorValue, Reference, Slice)
+"""Values without references to objects of the code."""
+
+
+def _refers_to_objects(arguments: Arguments) -> bool:
+    """Check for an argument that is, or may contain, a model, an optimizer or a function of the code."""
+    return arguments.open or not all(map(_is_plain, arguments.everything))
+
+
+def _is_plain(value: Value) -> bool:
+    if isinstance(value, (TupleValue, ListValue)):
+        parts = elements(value)
+        return parts is not None and len(parts) <= FEW_CELLS and all(map(_is_plain, parts))
+    return isinstance(value, _PLAIN) or type(value) in (Unknown, Lost)
 
 
 def _unfollowed(ev: Evaluator, function: Value, node: cst.CSTNode) -> Unknown:
@@ -258,7 +327,10 @@ def call_library(
         invalidate(ev, arguments.everything)
         if ev.library.is_class(name):
             return LibraryObject(name, dict(arguments.keywords), ev.place(node))
-        return unfollowed(ev.place(node))
+        result = unfollowed(ev.place(node))
+        if receiver is None and not _refers_to_objects(arguments):
+            result.isolation = Isolation()
+        return result
     _limit_size(ev, arguments, node)
     arguments.positional[:] = [resolved_deep(ev, value) for value in arguments.positional]
     arguments.keywords.update((key, resolved_deep(ev, value)) for key, value in arguments.keywords.items())
@@ -329,6 +401,8 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         return _named_tuple(ev, fields, arguments)
     instance = InstanceValue(cls, open=not is_closed(cls))
     ev.cycles.append(instance.fields)
+    if (chosen := chosen_by(ev)) is not None:
+        instance.facts[ChosenBy] = chosen
     init = member(cls, "__init__")
     if fields is not None:
         _fill(ev, instance, fields, arguments, node)

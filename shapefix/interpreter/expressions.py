@@ -26,7 +26,7 @@ from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import UNROLLED, each, item_of_loop, iterate, some, unrolled
-from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.joins import join, join_paths, without_length
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.large_literals import name_in
 from shapefix.interpreter.literal_values import value_of
@@ -327,7 +327,8 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
         chosen = hook(ev, node, first, second)
         if chosen is not None:
             return chosen
-    joined_value = by_default(ev, tested, join(first, second), first, second)
+    together = join if ev.frame.scope.comprehension else join_paths
+    joined_value = by_default(ev, tested, together(first, second), first, second)
     note_lost_choice(ev, tested, joined_value, first, second)
     return joined_value
 

@@ -11,7 +11,7 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.annotations import annotated_result, annotated_value, note_dimensions
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
-from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.joins import join, join_paths, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import peek, resolved
 from shapefix.interpreter.tensor_values import TensorValue
@@ -172,11 +172,11 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
 
 def _joined(results: list[Value], exits: list[Place]) -> Value:
     """Join the results of a function's paths; the exits are those without a value."""
-    result: Value = reduce(join, results)
+    result: Value = reduce(join_paths, results)
     if exits and (type(result) is Unknown or isinstance(result, PerhapsNone)):
         values = [value for value in results if not is_none(value)]
         if values:
-            return PerhapsNone(present(reduce(join, values)), tuple(exits))
+            return PerhapsNone(present(reduce(join_paths, values)), tuple(exits))
     return result
 
 

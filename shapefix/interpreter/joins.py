@@ -39,7 +39,7 @@ from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 join_values: Hooks[Callable[[Value, Value, int], Value | None]] = Hooks()
 """Join of two different values other than containers and tensors; None if unknown.
 
-The number is the depth in containers, to be passed on.
+The number is the depth in containers, to be passed on; it is PATHS for the values of two paths.
 """
 join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
 """Join of two integers in a list; None if unknown."""
@@ -47,6 +47,8 @@ join_items: Hooks[Callable[[Value, Value, Value], None]] = Hooks()
 """Calls with two items of a list and their join, to add what is true of one or the other."""
 DEEPEST = 8
 """Maximum depth of joined containers; a list may contain itself."""
+PATHS = -1
+"""Depth of a variable with two values on two paths: a run has one of them, unlike the items of a list."""
 
 
 def join(left: Any, right: Any) -> Any:
@@ -66,6 +68,13 @@ def join(left: Any, right: Any) -> Any:
     if isinstance(left, Value) or isinstance(right, Value):
         return left if right is None else right if left is None else _unknown(left, right)
     return None
+
+
+def join_paths(left: Any, right: Any) -> Any:
+    """Join the values of a variable, or the contents of a container, on two paths."""
+    if left is not right and isinstance(left, Value) and isinstance(right, Value):
+        return _join_values(left, right, PATHS)
+    return join(left, right)
 
 
 def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:

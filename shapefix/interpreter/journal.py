@@ -7,7 +7,7 @@ from typing import Any
 
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.fields import Fields
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import join_paths
 from shapefix.interpreter.tensor_values import TensorValue
 
 Container = dict[Any, Any] | TensorValue
@@ -138,7 +138,7 @@ class Journal:
             # A value missing on one path can only be read after another one.
             missing = missing or value is MISSING
             if value is not MISSING and value is not after:
-                after = value if after is MISSING else join(after, value)
+                after = value if after is MISSING else join_paths(after, value)
         if missing and after is not MISSING and type(container) in (dict, Fields, Facts):
             self.doubt(container, key)
         return after

@@ -18,6 +18,7 @@ from shapefix.interpreter.values import (
     InstanceValue,
     Integer,
     LibraryObject,
+    OneOf,
     Unknown,
     Value,
 )
@@ -124,7 +125,8 @@ def assumed(ev: Evaluator) -> tuple[OptionFlag, ...]:
 
 def by_default(ev: Evaluator, tested: Value, joined: Value, first: Value, second: Value) -> Value:
     """Choose between two values by a flag's default, if nothing is known of both together."""
-    if not isinstance(tested, OptionFlag) or type(joined) is not Unknown:
+    is_lost = type(joined) is Unknown or (isinstance(joined, OneOf) and not joined.modules)
+    if not isinstance(tested, OptionFlag) or not is_lost:
         return joined
     if any(isinstance(each, Unknown) for each in (first, second)) or _is_setting(first, second):
         return joined

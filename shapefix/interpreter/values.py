@@ -23,20 +23,33 @@ if TYPE_CHECKING:
     import libcst as cst
 
 
+class Isolation:
+    """Absence of references from a library's object to objects of the code; of_parts: also from its parts."""
+
+    __slots__ = ("is_broken", "of_parts")
+
+    def __init__(self, *, of_parts: bool = True) -> None:
+        self.is_broken = False
+        self.of_parts = of_parts
+
+
 class Unknown(Value):
     """Unknown value, perhaps with a name; its attributes and its size stay the same.
 
     tensor is its value if it is a tensor: reading `.shape` twice must give the same symbols.
     size is its value if it is an int: `n + 1` of an unknown n may be either. origin is the call that returned
     it, and was not followed. used_as is the object that it must be, by a method that only such objects have.
+    isolation is set if a library made it, and nothing in it refers to objects of the code: its methods change
+    none of them.
     """
 
-    __slots__ = ("_attributes", "_size", "hint", "origin", "tensor", "used_as")
+    __slots__ = ("_attributes", "_size", "hint", "isolation", "origin", "tensor", "used_as")
 
     def __init__(self, hint: str = "", tensor: TensorValue | None = None, size: Size | None = None) -> None:
         self.hint = hint
         self.tensor = tensor
         self.origin: Place | None = None
+        self.isolation: Isolation | None = None
         self.used_as: Value | None = None
         self._attributes: dict[str, Value] | None = None
         self._size = size
@@ -64,6 +77,8 @@ class Unknown(Value):
     def _part(self, key: str, hint: str) -> Unknown:
         part = Unknown(hint) if self.hint else Lost(hint)
         part.origin = self.origin
+        if self.isolation is not None and self.isolation.of_parts:
+            part.isolation = self.isolation
         self.attributes[key] = part
         return part
 
@@ -95,6 +110,8 @@ class Lost(Unknown):
     def _part(self, key: str, hint: str) -> Unknown:
         part = Lost(hint)
         part.origin = self.origin
+        if self.isolation is not None and self.isolation.of_parts:
+            part.isolation = self.isolation
         self.attributes[key] = part
         return part
 
@@ -155,6 +172,27 @@ class ModulePart(Unknown):
             hint = f"{self.hint}.{name}" if self.hint else name
             found = self.attributes[name] = ModulePart(self.modules, hint)
         return found
+
+
+class OneOf(ModulePart):
+    """One of several models, or of several classes: a condition that is not known has chosen it."""
+
+    __slots__ = ("choices",)
+
+    def __init__(self, choices: tuple[Value, ...], modules: frozenset[Value] = frozenset()) -> None:
+        super().__init__(modules)
+        self.choices = choices
+
+
+class MethodOfEach(ModulePart):
+    """Method, such as `to`, of each of several models; it returns its object."""
+
+    __slots__ = ("methods", "owner")
+
+    def __init__(self, owner: OneOf, methods: tuple[Value, ...]) -> None:
+        super().__init__(owner.modules)
+        self.owner = owner
+        self.methods = methods
 
 
 class Parameter(ModulePart):

@@ -31,6 +31,8 @@ _PATH = re.compile(r"\w+(?:[.:/-]\w+)*")
 _PACKAGE = "__init__.py"
 _PROGRAMS = frozenset({"backward", "fit", "Trainer", "load_state_dict"})
 """Names in code that trains a model, or loads a trained one."""
+_OPTIMIZERS = frozenset({"Adam", "AdamW", "SGD", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam"})
+"""Names of a program whose loop is in another file; a demo of a model needs none of them."""
 _SCRIPTS = _PROGRAMS | {"parse_args"}
 """Names in code that a person runs."""
 _FROM_THE_WEB = frozenset({"load_url", "load_state_dict_from_url", "model_zoo"})
@@ -163,7 +165,7 @@ class UnusedCode:
             return False
         if path not in self._in_programs:
             others = distances(self._project, {path}, self._references).keys() - {path}
-            self._in_programs[path] = bool(others) and not self._is_program(path)
+            self._in_programs[path] = bool(others) and not self._is_program(path, _PROGRAMS | _OPTIMIZERS)
         return self._in_programs[path]
 
     def _unused(self, path: str, around: list[Definition]) -> str:

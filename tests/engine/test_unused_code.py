@@ -217,8 +217,9 @@ if __name__ == "__main__":
         (DEMO, "print('no program')\n", [Severity.ERROR]),
         (DEMO + "    Net()(torch.zeros(4, 6)).sum().backward()\n", TRAIN, [Severity.ERROR]),
         (DEMO, TRAIN.replace("load()", "[torch.zeros(4, 6)]"), [Severity.ERROR]),
+        (DEMO + "    step(Net(), torch.optim.Adam(Net().parameters()))\n", TRAIN, [Severity.ERROR]),
     ],
-    ids=["a demo", "a script", "a training script", "the program, too"],
+    ids=["a demo", "a script", "a training script", "the program, too", "a script with its loop elsewhere"],
 )
 def test_a_demo_in_a_module_of_a_program_is_info(
     net: str, train: str, severities: list[Severity], write: Write

@@ -10,10 +10,12 @@ import libcst as cst
 from shapefix.domains.checkpoints import LoadedKeys
 from shapefix.domains.devices import ModuleDevice
 from shapefix.interpreter import hooks
+from shapefix.interpreter.alternatives import united
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
+from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.joins import join_values
+from shapefix.interpreter.joins import PATHS, join_values
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
@@ -21,6 +23,7 @@ from shapefix.interpreter.values import (
     LibraryObject,
     Lost,
     ModulePart,
+    OneOf,
     Parameter,
     ParameterAttribute,
     Unknown,
@@ -83,7 +86,12 @@ def invalidate_weights(ev: Evaluator, value: Value) -> None:
 def _is_module(value: Value) -> bool:
     if isinstance(value, LibraryObject):
         return derives(value.kind, MODULE)
-    return ModuleDevice in facts_of(value)
+    if ModuleDevice in facts_of(value):
+        return True
+    # The facts of an object made on another path are not written yet when paths are joined.
+    return isinstance(value, InstanceValue) and any(
+        derives(base, MODULE) for base in outside_bases(value.cls)
+    )
 
 
 @join_values
@@ -95,7 +103,19 @@ def join_modules(left: Value, right: Value, depth: int) -> Value | None:
     if any(map(is_none, sides)) and not any(isinstance(side, ModulePart) for side in sides):
         return None
     modules = frozenset(module for side in (left, right) for module in _modules(side))
-    return ModulePart(modules) if modules else None
+    if not modules:
+        return None
+    choices = united(left, right) if depth == PATHS else None
+    if choices is not None and all(map(_is_model, choices)) and any(map(_is_module, choices)):
+        return OneOf(choices, modules)
+    return ModulePart(modules)
+
+
+def _is_model(value: Value) -> bool:
+    """Check for one of several models, known or not; a layer of torch may go with other settings."""
+    if isinstance(value, LibraryObject):
+        return derives(value.kind, MODULE) and not value.kind.startswith("torch.")
+    return type(value) is Unknown or _is_module(value)
 
 
 def _modules(value: Value) -> Collection[Value]:

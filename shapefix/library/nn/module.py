@@ -14,7 +14,7 @@ from shapefix.domains.registration import AssignedBeforeInit
 from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
-from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.calls import Arguments, Call, call_method, call_value
 from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
     Constant,
     InstanceValue,
     LibraryObject,
+    OneOf,
     Reference,
     Unknown,
     Value,
@@ -230,6 +231,8 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
     waiting = [root]
     while waiting:
         value = present(waiting.pop())
+        if isinstance(value, OneOf):
+            waiting.extend(value.choices)
         if id(value) in seen or not isinstance(value, (InstanceValue, LibraryObject)):
             continue
         seen.add(id(value))
@@ -324,7 +327,7 @@ def join_with_wrapper(left: Value, right: Value, depth: int = 0) -> Value | None
 def forward_of_wrapped(call: Call) -> Value:
     """Call the wrapped module with the same arguments, sent to its device before."""
     module = call.receiver.fields.get("module") if isinstance(call.receiver, LibraryObject) else None
-    if not isinstance(module, (InstanceValue, LibraryObject)):
+    if not isinstance(module, (InstanceValue, LibraryObject, OneOf)):
         return Unknown()
     given = call.arguments
     sent_on = Arguments(
@@ -334,4 +337,6 @@ def forward_of_wrapped(call: Call) -> Value:
         given.starred,
         given.unpacked,
     )
+    if isinstance(module, OneOf):
+        return call_value(call.ev, module, sent_on, call.place.node)
     return call_module(Call(call.ev, f"{MODULE}.__call__", call.place, sent_on, module))
