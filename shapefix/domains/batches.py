@@ -156,7 +156,7 @@ class ModelCalled(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BatchKeyMissing(Event):
-    """Read of a key that no batch of a loader has; collated is the call that made the batch."""
+    """Read of a key missing in all batches of a loader; collated is the call with the batch as its result."""
 
     batch: DictValue
     key: str

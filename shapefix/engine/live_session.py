@@ -148,7 +148,7 @@ class LiveSession(CheckSession):
         return self._importers_in(project_root_of(path, ()), (path,))
 
     def callers_of(self, path: str) -> dict[str, frozenset[str] | None]:
-        """Return the importers of an open file that call functions in it, the best ones first.
+        """Return the importers of an open file with calls of its functions, the best ones first.
 
         Each has the qualified names of these functions, None if its calls are not known.
         """

@@ -1,4 +1,4 @@
-"""Calls of one of several models or classes, chosen by a condition that is not known."""
+"""Calls of one of several models or classes, chosen by an unknown condition."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _contents(choice: Value) -> set[int]:
 
 
 def _may_be_narrowed(ev: Evaluator, function: OneOf) -> bool:
-    """Check for an open condition on what chose between the alternatives, and for those made in a loop."""
+    """Check for an open condition on the choice between the alternatives, and for those made in a loop."""
     tested = frozenset(_names_in_open_tests(ev))
     for choice in function.choices:
         made = choice.receiver if isinstance(choice, BoundMethod) else choice

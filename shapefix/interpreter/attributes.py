@@ -195,7 +195,7 @@ _RETURNS_ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "float", "dou
 
 
 def _of_choices(ev: Evaluator, owner: OneOf, name: str, node: cst.CSTNode) -> Value | None:
-    """Return a method that all of several models have; None for other attributes."""
+    """Return a method of all of several models; None for other attributes."""
     methods: list[BoundMethod] = []
     unknown: list[Value] = []
     for choice in owner.choices:

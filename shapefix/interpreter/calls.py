@@ -265,7 +265,7 @@ _PLAIN = (Constant, Integer, Number, Text, TensorValue, Reference, Slice)
 
 
 def _refers_to_objects(arguments: Arguments) -> bool:
-    """Check for an argument that is, or may contain, a model, an optimizer or a function of the code."""
+    """Check for a model, an optimizer or a function of the code among the arguments, or inside of one."""
     return arguments.open or not all(map(_is_plain, arguments.everything))
 
 

@@ -11,7 +11,7 @@ import libcst as cst
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
-from shapefix.interpreter.fields import Fields
+from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.forgotten_names import forget_items, forget_name, holder_of
 from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
@@ -100,7 +100,7 @@ class LoopCarried:
         for container, key, before in self._before.values():
             is_changed = before != _facts(content(container, key))
             changed = changed or is_changed
-            written = written or type(container) in (dict, Fields)
+            written = written or type(container) in (dict, ObjectFields)
             if not isinstance(container, Names):
                 written = written or is_changed
             elif is_changed and before != "missing":
@@ -111,7 +111,7 @@ class LoopCarried:
         return any(not names.isdisjoint(self._module.once(node, every_name)) for node in entered)
 
     def begins_alike(self, ev: Evaluator, start: int) -> bool:
-        """Check whether a later iteration begins with all facts that the first one began with.
+        """Check whether a later iteration begins with all facts of the first one.
 
         It then changes the same. Names that each iteration binds before it reads them do not matter, except
         to functions called since the step start. Call in the state after the first iteration.
@@ -333,7 +333,7 @@ def _is_changed(ev: Evaluator, name: str, changed: set[Location], containers: se
 
 
 def _is_bare(value: Any) -> bool:
-    """Check for a lost value of which nothing is known."""
+    """Check for a lost value without any known fact."""
     return type(value) is Lost and value.tensor is None and value.used_as is None and not value.has_parts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from shapefix.interpreter.fields import Fields
+from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value
@@ -91,7 +91,7 @@ class ListValue(Value):
         length: Size | None = None,
         axes: frozenset[RaggedDim] = NO_AXES,
     ) -> None:
-        self.fields: dict[str, Any] = Fields()
+        self.fields: dict[str, Any] = ObjectFields()
         self.fields[CONTENTS] = Contents(items, element, length, axes)
         self.either: tuple[ListValue, ...] = ()
 

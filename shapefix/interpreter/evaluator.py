@@ -13,7 +13,7 @@ import libcst as cst
 
 from shapefix.interpreter.budget import LAST_STEP, REHEARSAL_STEPS, OutOfBudget, Resource
 from shapefix.interpreter.events import Event, OperationCalled
-from shapefix.interpreter.fields import Fields
+from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.state import DomainState
@@ -436,7 +436,7 @@ class Evaluator:
 
     def undone_since(self, container: object, moment: int) -> bool:
         """Check whether a branch begun at a moment created the contents of a value: no other one has them."""
-        if not isinstance(container, Fields) or container.born < moment:
+        if not isinstance(container, ObjectFields) or container.born < moment:
             return False
         # What was loaded on demand stays.
         return bisect(self._lasting, container.born) % 2 == 0

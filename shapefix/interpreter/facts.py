@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from shapefix.interpreter.fields import Fields
+from shapefix.interpreter.fields import ObjectFields
 
 
 class Fact:
@@ -16,7 +16,7 @@ class Fact:
 Known = TypeVar("Known", bound=Fact)
 
 
-class Facts(Fields):
+class Facts(ObjectFields):
     """Facts of one object by their class; None for an invalidated fact.
 
     Written by `ev.journal.write(value.facts, Frozen, Frozen())`, so that branches are undone and joined.

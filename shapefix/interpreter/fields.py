@@ -7,7 +7,7 @@ from typing import Any
 from shapefix.tensors.symbols import next_serial
 
 
-class Fields(dict[Any, Any]):
+class ObjectFields(dict[Any, Any]):
     """Contents of a value or a scope; born is their moment in the order of creation of symbols."""
 
     __slots__ = ("born",)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shapefix.interpreter.facts import Facts
-from shapefix.interpreter.fields import Fields
+from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.joins import join_paths
 from shapefix.interpreter.tensor_values import TensorValue
 
@@ -139,6 +139,6 @@ class Journal:
             missing = missing or value is MISSING
             if value is not MISSING and value is not after:
                 after = value if after is MISSING else join_paths(after, value)
-        if missing and after is not MISSING and type(container) in (dict, Fields, Facts):
+        if missing and after is not MISSING and type(container) in (dict, ObjectFields, Facts):
             self.doubt(container, key)
         return after

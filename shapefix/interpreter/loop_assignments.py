@@ -112,7 +112,7 @@ def targets_of(target: cst.CSTNode) -> Iterator[str]:
 
 
 def read_first(loop: cst.CSTNode) -> frozenset[str]:
-    """Names that an iteration of a loop may read before it binds them."""
+    """Names possibly read by an iteration of a loop before their assignment."""
     early: set[str] = set()
     if isinstance(loop, cst.While):
         early |= every_name(loop.test)
@@ -125,7 +125,7 @@ def read_first(loop: cst.CSTNode) -> frozenset[str]:
 
 
 def _follow(block: cst.BaseSuite, bound: set[str], early: set[str]) -> set[str]:
-    """Return the names bound on every way through a block; add those that it may read before to early."""
+    """Return the names bound on every way through a block; add those possibly read before to early."""
     bound = set(bound)
     for statement in block.body:
         match statement:
@@ -169,7 +169,7 @@ def _plain_targets(small: cst.BaseSmallStatement) -> set[str]:
 
 
 def _reads_beside(small: cst.BaseSmallStatement) -> frozenset[str]:
-    """Names in a small statement besides those that an assignment binds."""
+    """Names in a small statement besides the targets of an assignment."""
     if not isinstance(small, cst.Assign):
         return every_name(small)
     targets = frozenset(name for each in small.targets for name in every_name(each.target))

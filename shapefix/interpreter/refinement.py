@@ -55,7 +55,7 @@ def note_compared(ev: Evaluator, node: cst.CSTNode, *values: Value) -> None:
 
 
 def passed_tests(ev: Evaluator, item: Value, loop: cst.CSTNode | None) -> Value:
-    """Item of a loop behind its tests for equality: the sizes in them are the same for all items that pass.
+    """Item of a loop after its tests for equality: equal sizes for all items on this path.
 
     The tests are those of the open branches, and all in the body of the loop: `if len(ids) != n: continue`.
     """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 # Tensors are values that an Unknown refers to: the base is in a module of its own.
 from shapefix.interpreter.base import Value as Value
 from shapefix.interpreter.facts import Facts
-from shapefix.interpreter.fields import Fields
+from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.polynomials import Size
@@ -175,7 +175,7 @@ class ModulePart(Unknown):
 
 
 class OneOf(ModulePart):
-    """One of several models, or of several classes: a condition that is not known has chosen it."""
+    """One of several models, or of several classes, chosen by an unknown condition."""
 
     __slots__ = ("choices",)
 
@@ -336,7 +336,7 @@ class ModuleValue(Value):
         self.module = module
 
 
-class Names(Fields):
+class Names(ObjectFields):
     """Names of a scope: reading an unbound name raises, so membership is never tested."""
 
     __slots__ = ()
@@ -458,7 +458,7 @@ class InstanceValue(Value):
 
     def __init__(self, cls: ClassValue, *, open: bool = False) -> None:
         self.cls = cls
-        self.fields: dict[str, Value] = Fields()
+        self.fields: dict[str, Value] = ObjectFields()
         self.facts = Facts()
         self.open = open
 
@@ -482,7 +482,7 @@ class LibraryObject(Value):
         self.kind = kind
         self.arguments: Mapping[str, Value] = arguments or {}
         self.place = place
-        self.fields: dict[Any, Any] = fields if fields is not None else Fields()
+        self.fields: dict[Any, Any] = fields if fields is not None else ObjectFields()
         self.facts = facts if facts is not None else Facts()
 
 

@@ -115,7 +115,7 @@ class _OpenProject:
         return ValuesFound(path, version, values, {name: tuple(several) for name, several in calls.items()})
 
     def _callers(self, at: str) -> dict[str, frozenset[str] | None]:
-        """Return the programs to run for the values in an open file, with the functions that they call."""
+        """Return the programs to run for the values in an open file, with the functions called by them."""
         return dict(itertools.islice(self.session.callers_of(at).items(), MOST_PROGRAMS))
 
     def renewed(self, options: CheckOptions) -> _OpenProject:

@@ -116,7 +116,7 @@ def _calls(ev: Watcher, function: cst.FunctionDef, context: CheckContext) -> Ite
 
 
 def _programs(modules: ProjectModules, callers: Callers, missing: Sequence[_Watched]) -> Iterator[Module]:
-    """Yield the callers of any function that is missing when their turn comes."""
+    """Yield the callers of the functions still missing at their turn."""
     files = modules.files()
     for path, called in callers.items():
         if called is None or any(_is_called(function, called) for function in missing):

@@ -214,12 +214,12 @@ class UnusedCode:
         return self._is_alive(name, frozenset(), self._strangers(path) if is_ambiguous else frozenset())
 
     def _strangers(self, path: str) -> frozenset[str]:
-        """Files of Python that do not import a file, not even through others."""
+        """Files of Python without an import of a file, not even through others."""
         importers = distances(self._project, {path}, self._references).keys() | {path}
         return frozenset(each for each in self._files if each.endswith(".py") and each not in importers)
 
     def _is_alive(self, name: str, seen: frozenset[str], strangers: frozenset[str] = frozenset()) -> bool:
-        """Whether used code mentions a name, outside of strangers, who mean another definition."""
+        """Whether used code mentions a name; strangers mean another definition by it."""
         seen |= {name}
         return any(
             not region.owner or (region.owner not in seen and self._is_alive(region.owner, seen))

@@ -1,4 +1,4 @@
-"""SF403: a batch without a key that the loop reads, or that `forward` requires."""
+"""SF403: a batch without a key for the loop or for `forward`."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _fixes(event: LossComputed, source: Source, activation: str, context: CheckC
 
 
 def _compares_probabilities(tree: cst.Module) -> bool:
-    """Whether code has a limit for probabilities, which scores do not meet: `output > 0.5`, or `round`."""
+    """Whether code compares with a limit for probabilities, as in `output > 0.5`, or rounds."""
     for node in nodes(tree):
         if isinstance(node, cst.Comparison):
             if any(_is_limit(each.comparator) for each in node.comparisons) or _is_limit(node.left):

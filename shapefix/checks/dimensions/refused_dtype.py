@@ -152,7 +152,7 @@ def _fill_value(place: Place) -> cst.Arg | None:
 
 
 def _filled_with_floats(event: OpRejected, operand: cst.BaseExpression) -> Edit | None:
-    """Fill with 1.0 instead of 1, where each use of the variable is an argument of the refusing function."""
+    """Fill with 1.0 instead of 1, for a variable used only as an argument of the refusing function."""
     origin, call, module = event.operands[1].tensor.origin, event.place.node, event.place.module
     while origin is not None and origin.source is not None:
         origin = origin.source

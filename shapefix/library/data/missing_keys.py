@@ -1,4 +1,4 @@
-"""Keys read from a batch that its samples do not have."""
+"""Keys read from a batch, and missing in its samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HANDLED = ("KeyError", "LookupError", "Exception", "BaseException")
 
 @hooks.missing_key
 def note_missing_key(ev: Evaluator, owner: DictValue, key: object, node: cst.CSTNode) -> None:
-    """Report a key that a batch lacks, where each run reads it."""
+    """Report a key missing in a batch, and read by each run."""
     collated = _collated(owner)
     if collated is None or not isinstance(key, str) or owner.absent is not None:
         return
@@ -27,7 +27,7 @@ def note_missing_key(ev: Evaluator, owner: DictValue, key: object, node: cst.CST
 
 
 def _collated(batch: DictValue) -> Place | None:
-    """Return the place that collated the first tensor of a batch; None for other dictionaries."""
+    """Return the place of the collation of a batch's first tensor; None for other dictionaries."""
     for column in batch.fields.values():
         if isinstance(column, TensorValue) and (step := column.origin) is not None and step.op is Op.COLLATE:
             return step.place

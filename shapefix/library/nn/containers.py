@@ -342,7 +342,7 @@ def add_all(call: Call) -> Value:
 
 @method(DICT, "pop", "clear", "__delitem__")
 def take_out(call: Call) -> Value:
-    """Forget which children there are."""
+    """Forget the number and the names of the children."""
     _open(call)
     return Unknown()
 

@@ -172,7 +172,7 @@ def pack_sequence(call: Call, given: BoundArguments) -> Value:
 
 @function(PACKED)
 def packed(call: Call) -> Value:
-    """Steps that are packed already, with as many features as they have."""
+    """Packed steps, with the features of the given tensor."""
     steps = call.value(0, "data")
     layout = steps.layout if isinstance(steps, TensorValue) else None
     fields: dict[str, object] = {}

@@ -40,7 +40,7 @@ def named_parameters(call: Call) -> Value:
 
 @hooks.read_unknown
 def _note_own_write(ev: Evaluator, owner: Value, name: str) -> None:
-    """Report a loop over parameters that works on their data, or calls an in-place method of them."""
+    """Report the use of `parameter.data` in a loop over parameters, or of an in-place method."""
     is_written = name.endswith("_") and not name.endswith("__") and name != "requires_grad_"
     if isinstance(owner, Parameter) and (name == "data" or is_written) and ev.frame.loops:
         ev.emit(WeightsWritten(ev.place(ev.frame.loops[-1].node), ev.calls, owner.modules))
