@@ -61,6 +61,20 @@ def test_exact_types(value: str) -> None:
         assert all(known)
 
 
+@pytest.mark.parametrize(
+    "kind", ["np.ndarray", "np.integer", "(int, np.integer)", "(np.floating, float)", "torch.Tensor"]
+)
+@pytest.mark.parametrize(
+    "value", ["torch.zeros(3)", "torch.zeros(3)[0]", "torch.zeros(3).long()", "np.zeros(3)", "3"]
+)
+def test_instances_of_numpy(value: str, kind: str) -> None:
+    source = f"import numpy as np\nreveal(isinstance({value}, {kind}))"
+    (ours,), (real,) = revealed(source), executed(source)
+    assert not isinstance(ours, Constant) or ours.value is real
+    if value.startswith("torch"):
+        assert isinstance(ours, Constant)
+
+
 def test_what_is_packed_stays_packed() -> None:
     source = """
         packed = nn.utils.rnn.pack_padded_sequence(torch.zeros(3, 7, 5), [7, 5, 2], batch_first=True)

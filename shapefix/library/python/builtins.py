@@ -225,7 +225,7 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
             return (
                 True
                 if kind.name in _OF_EVERY_TENSOR
-                else (False if kind.name.startswith("builtins.") else None)
+                else (False if kind.name.startswith(("builtins.", "numpy.", "pandas.")) else None)
             )
         if isinstance(value, Constant) and kind.name.startswith("builtins."):
             return type(value.value).__name__ == name or (name == "int" and isinstance(value.value, bool))
