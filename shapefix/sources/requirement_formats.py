@@ -303,6 +303,27 @@ def _strings(content: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
+_VERSION_OF_MODULE = re.compile(r"""^__version__\s*=\s*["'](\d+(?:\.\d+)*)""", re.MULTILINE)
+
+
+def _copied(key: str) -> Reader:
+    """A library's own source, as a part of the project: its version is the one that runs."""
+
+    def read(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
+        found = _VERSION_OF_MODULE.search(text)
+        for library in libraries if found is not None else ():
+            if library.key == key and found is not None:
+                yield library, f"=={found[1]}"
+
+    return read
+
+
+COPIES = {
+    f"{folder}{key}/__init__.py": key
+    for key in ("transformers", "peft", "trl")
+    for folder in ("", "src/", f"{key}/src/")
+}
+"""Files of a copy of a library in a project, with the key of the library."""
 LISTS_OF_PACKAGES = ("req", "freeze", "packages", "dependencies")
 """Words in the names of other texts with requirements: `req.txt`, `pip_freeze.txt`."""
 READERS: tuple[tuple[str, Reader], ...] = (
@@ -324,6 +345,7 @@ READERS: tuple[tuple[str, Reader], ...] = (
     ("runtime.txt", _python_version),
     ("Dockerfile*", installs),
     ("*.sh", installs),
+    *((name, _copied(key)) for name, key in COPIES.items()),
     ("[Rr][Ee][Aa][Dd][Mm][Ee]*", _manual),
 )
 """Which files are read how; where several pin a version, the first of them decides."""

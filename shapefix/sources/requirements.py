@@ -19,6 +19,7 @@ from shapefix.diagnostics import Failure
 from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
 from shapefix.sources.required_libraries import PACKAGES, PYTHON, REQUIRED, TRANSFORMERS, RequiredLibrary
 from shapefix.sources.requirement_formats import (
+    COPIES,
     LISTS_OF_PACKAGES,
     READERS,
     Reader,
@@ -220,6 +221,7 @@ def _permitted(folder: str, refused: Callable[[Failure], None], *, with_setup: b
     listing = _listing(folder)
     names = [name for name in listing if _MAY_REQUIRE.search(name)]
     names += [f"requirements/{name}" for name in _listing(f"{folder}/requirements") if name.endswith(".txt")]
+    names += [name for name in COPIES if name.partition("/")[0] in listing and Path(folder, name).is_file()]
     places = [(folder, names)]
     if with_setup:
         places += ((f"{folder}/{name}", below) for name, below in _setup_folders(folder, listing))

@@ -483,3 +483,10 @@ def test_names_of_packages_are_compared_as_pip_does(name: str, tmp_path: Path) -
     (tmp_path / "pyproject.toml").write_text(f'[tool.poetry.dependencies]\n"{name}" = "1.8.3"\n')
     found = Requirements().oldest_versions(str(tmp_path / "train.py"), str(tmp_path))
     assert found["lightning"] == "1.8.3"
+
+
+@pytest.mark.parametrize("folder", ["transformers", "src/transformers", "transformers/src/transformers"])
+def test_a_copy_of_a_library_states_its_version(folder: str, tmp_path: Path) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "__init__.py").write_text('"""transformers."""\n__version__ = "4.10.0.dev0"\n')
+    assert transformers_version(tmp_path) == "4.10.0"
