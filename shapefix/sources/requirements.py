@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from itertools import islice
+from pathlib import Path
 
 from shapefix.diagnostics import Failure
 from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
