@@ -14,6 +14,7 @@ from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import PATHS, join_paths, join_values
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import dotted_name, nodes
+from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
@@ -113,7 +114,7 @@ def call_choices(
             # Each class makes a new object.
             result = call(choice)
             shared = UNCHANGED
-            if isinstance(result, InstanceValue):
+            if isinstance(result, InstanceValue) and fields_of_record(result.cls) is None:
                 result.facts.setdefault(ChosenBy, ChosenBy(frozenset(), in_loop=False))
         else:
             ev.journal.begin()

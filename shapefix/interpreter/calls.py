@@ -401,7 +401,8 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         return _named_tuple(ev, fields, arguments)
     instance = InstanceValue(cls, open=not is_closed(cls))
     ev.cycles.append(instance.fields)
-    if (chosen := chosen_by(ev)) is not None:
+    # Records of two paths are joined field by field.
+    if fields is None and (chosen := chosen_by(ev)) is not None:
         instance.facts[ChosenBy] = chosen
     init = member(cls, "__init__")
     if fields is not None:

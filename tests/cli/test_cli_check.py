@@ -251,7 +251,7 @@ def test_the_command_line_sets_the_version_of_transformers_over_the_configuratio
     assert version("--show-settings") == "newest"
     (folder / "requirements.txt").write_text("transformers<5\n")
     assert version("--show-settings") == "4.57"
-    assert version("--show-settings", "scripts") == "newest"
+    assert version("--show-settings", "scripts") == "4.57"
     (folder / "shapefix.toml").write_text('transformers-version = "4.40"\n')
     assert version("--show-settings") == "4.40"
     assert version("--show-settings", "--transformers-version", "5") == "5"
