@@ -71,6 +71,8 @@ class StepFault(Enum):
     LOGGED = "logged"
     IDLE = "idle"
     MONITOR = "monitor"
+    IGNORED_KEY = "ignored key"
+    BARE_PAIR = "bare pair"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

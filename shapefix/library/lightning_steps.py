@@ -25,6 +25,23 @@ from shapefix.library.required_versions import is_at_least
 from shapefix.sources.text import is_notebook
 
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "LBFGS"})
+_SCHEDULERS = frozenset(
+    {
+        "CosineAnnealingLR",
+        "CosineAnnealingWarmRestarts",
+        "CyclicLR",
+        "ExponentialLR",
+        "LambdaLR",
+        "LinearLR",
+        "MultiStepLR",
+        "OneCycleLR",
+        "ReduceLROnPlateau",
+        "SequentialLR",
+        "StepLR",
+    }
+)
+_NOT_READ = frozenset({"scheduler", "schedulers", "lr_schedulers", "lr_sched", "sched"})
+"""Keys for a scheduler that Lightning ignores in the result of `configure_optimizers`."""
 _SETTING = "automatic_optimization"
 
 
@@ -69,7 +86,7 @@ def _faults(
     step, optimizers = _method(cls, "training_step"), _method(cls, "configure_optimizers")
     if optimizers is not None:
         for fault, node in _faults_of_optimizers(optimizers):
-            if not (is_manual and fault is StepFault.MONITOR):
+            if not (is_manual and fault in (StepFault.MONITOR, StepFault.IGNORED_KEY)):
                 yield fault, optimizers, node
     if step is not None and is_manual and _never_steps(cls, step):
         yield StepFault.IDLE, step, step.name
@@ -118,11 +135,44 @@ def _faults_of_optimizers(method: cst.FunctionDef) -> Iterator[tuple[StepFault, 
         if made and not any(isinstance(each, (cst.Raise, cst.Yield)) for each in inside):
             yield StepFault.UNRETURNED, method.name
         return
-    plateaus = _assigned(method, _is_plateau)
+    plateaus, schedulers = _assigned(method, _is_plateau), _assigned(method, _is_new_scheduler)
     for value in returned:
         scheduler = _scheduler_without_monitor(value)
         if scheduler is not None and (_is_plateau(scheduler) or getattr(scheduler, "value", "") in plateaus):
             yield StepFault.MONITOR, value
+        key = _ignored_key(value)
+        if key is not None:
+            yield StepFault.IGNORED_KEY, key
+        if _is_bare_pair(value, made, schedulers):
+            yield StepFault.BARE_PAIR, value
+
+
+def _ignored_key(value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Return the key of a scheduler that Lightning ignores, as in `{"optimizer": …, "scheduler": …}`."""
+    keys = _keys(value)
+    if keys is None or "optimizer" not in keys or "lr_scheduler" in keys or not isinstance(value, cst.Dict):
+        return None
+    for each in value.elements:
+        if isinstance(each, cst.DictElement) and isinstance(each.key, cst.SimpleString):
+            if each.key.evaluated_value in _NOT_READ:
+                return each.key
+    return None
+
+
+def _is_bare_pair(value: cst.BaseExpression, optimizers: set[str], schedulers: set[str]) -> bool:
+    """Whether a value is `optimizer, scheduler` without the two lists that Lightning wants."""
+    if not isinstance(value, (cst.Tuple, cst.List)) or len(value.elements) != 2:
+        return False
+    first, second = (each.value for each in value.elements)
+    if not _is_new_optimizer(first) and getattr(first, "value", None) not in optimizers:
+        return False
+    return _is_new_scheduler(second) or getattr(second, "value", None) in schedulers
+
+
+def _is_new_scheduler(value: cst.BaseExpression) -> bool:
+    """Whether an expression creates a scheduler of torch."""
+    *packages, name = dotted_name(value.func).split(".") if isinstance(value, cst.Call) else [""]
+    return name in _SCHEDULERS and (not packages or packages[-1] in {"lr_scheduler", "sched", "scheduler"})
 
 
 def _assigned(method: cst.FunctionDef, is_wanted: Callable[[cst.BaseExpression], bool]) -> set[str]:

@@ -79,6 +79,14 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
             f"`{name}` returns ReduceLROnPlateau without the key `monitor`",
             ExpectedError("MisconfigurationException", "must include a monitor when a `ReduceLROnPlateau`"),
         )
+    if event.fault is StepFault.IGNORED_KEY:
+        key = event.place.code.strip("'\"")
+        return f"Lightning ignores the key `{key}` of `{name}`: the scheduler never steps", None
+    if event.fault is StepFault.BARE_PAIR:
+        return (
+            f"`{name}` returns an optimizer and a scheduler without lists around them",
+            ExpectedError("MisconfigurationException", "Unknown configuration for model optimizers"),
+        )
     return f"`{name}` returns no loss: Lightning skips the step, and no weight is trained", None
 
 
@@ -126,6 +134,13 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     elif event.fault is StepFault.MONITOR:
         advice = '"lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"}'
         yield Fix(Applicability.DISPLAY, advice, ())
+    elif event.fault is StepFault.IGNORED_KEY:
+        edit = Edit(event.place.span, '"lr_scheduler"')
+        yield Fix(Applicability.UNSAFE, "name the key `lr_scheduler`", (edit,))
+    elif event.fault is StepFault.BARE_PAIR and isinstance(event.place.node, (cst.Tuple, cst.List)):
+        spans = [module.span(each.value) for each in event.place.node.elements]
+        around = tuple(edit for each in spans for edit in (Edit(each.start(), "["), Edit(each.end(), "]")))
+        yield Fix(Applicability.UNSAFE, "put each of them into a list", around)
     elif event.fault is StepFault.MANUAL:
         init = event.owner.fields.get("__init__")
         node = getattr(init, "node", None)
