@@ -112,7 +112,7 @@ class ColumnsChosen(Event):
 
 @dataclass(eq=False, slots=True)
 class RemovedColumns:
-    """Columns that a trainer has removed from the samples of the collator that runs now."""
+    """Columns removed by a trainer from the samples of the running collator."""
 
     consumer: str = ""
     made: Place | None = None
@@ -135,7 +135,7 @@ class RemovedColumnRead(Event):
 
 @hooks.missing_key
 def _note_removed(ev: Evaluator, owner: DictValue, key: object, node: cst.CSTNode) -> None:
-    """Report a read of a column that the trainer has removed."""
+    """Report a read of a removed column."""
     removed = ev.state[RemovedColumns]
     is_sample = removed.made is not None and removed.kept == frozenset(owner.fields)
     if is_sample and key in removed.keys and isinstance(key, str) and not ev.expects("KeyError"):

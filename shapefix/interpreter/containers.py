@@ -142,7 +142,7 @@ class DictValue(Value):
 
     fields has one entry for each known key. kind is the class, for subclasses with more methods than a dict.
     absent returns the value of a key that is not known to be there, the same each time; written are the
-    places where keys were last set. rest stands for the values of all further keys, as in a dictionary of
+    places where keys were last set. rest represents the values of all further keys, as in a dictionary of
     layers filled by a loop; it is None if they are not known.
     """
 
@@ -164,7 +164,7 @@ class DictValue(Value):
         self.rest: Value | None = None
 
     def of_any_key(self) -> Value:
-        """Value of a key that is not known, if no key is: Unknown in other dictionaries."""
+        """Value of any key, if no key is known; Unknown for other dictionaries."""
         return self.rest if self.rest is not None and not self.fields else Unknown()
 
     def read(self, key: object) -> Value:

@@ -148,7 +148,7 @@ def _faults_of_optimizers(method: cst.FunctionDef) -> Iterator[tuple[StepFault, 
 
 
 def _ignored_key(value: cst.BaseExpression) -> cst.BaseExpression | None:
-    """Return the key of a scheduler that Lightning ignores, as in `{"optimizer": …, "scheduler": …}`."""
+    """Return the ignored key of a scheduler, as in `{"optimizer": …, "scheduler": …}`."""
     keys = _keys(value)
     if keys is None or "optimizer" not in keys or "lr_scheduler" in keys or not isinstance(value, cst.Dict):
         return None
@@ -160,7 +160,7 @@ def _ignored_key(value: cst.BaseExpression) -> cst.BaseExpression | None:
 
 
 def _is_bare_pair(value: cst.BaseExpression, optimizers: set[str], schedulers: set[str]) -> bool:
-    """Whether a value is `optimizer, scheduler` without the two lists that Lightning wants."""
+    """Whether a value is `optimizer, scheduler` without lists around them."""
     if not isinstance(value, (cst.Tuple, cst.List)) or len(value.elements) != 2:
         return False
     first, second = (each.value for each in value.elements)

@@ -51,7 +51,7 @@ def copied_loss_term(event: Backward, context: CheckContext, rule: Rule) -> Iter
 
 
 def _copied_terms(loss: TensorValue) -> Iterator[GraphCut]:
-    """Yield the ends of the graphs of the terms of a sum that are copies of tensors with one."""
+    """Yield the ends of the graphs of copied terms of a sum."""
     waiting, reached = [loss], {id(loss)}
     while waiting and len(reached) < _FARTHEST:
         term = waiting.pop()
@@ -75,7 +75,7 @@ def _is_copy(cut: GraphCut | None) -> TypeGuard[GraphCut]:
 
 
 def _terms(total: TensorValue) -> tuple[TensorValue, ...]:
-    """Return the terms of a sum, or the one tensor that is scaled; nothing for other operations."""
+    """Return the terms of a sum, or the scaled tensor; nothing for other operations."""
     node = total.origin.place.node if total.origin is not None else None
     if isinstance(node, (cst.BinaryOperation, cst.AugAssign)):
         if isinstance(node.operator, _ADDING):
