@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import libcst as cst
@@ -15,12 +16,13 @@ from shapefix.domains.lightning_steps import (
     logged_losses,
 )
 from shapefix.interpreter import hooks
-from shapefix.interpreter.classes import is_closed, lineage, outside_bases
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.classes import is_closed, lineage, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children, dotted_name, nodes
-from shapefix.interpreter.values import ClassValue, FunctionValue
+from shapefix.interpreter.values import ClassValue, FunctionValue, Unknown, Value
 from shapefix.library.lightning import LIGHTNING_MODULE
-from shapefix.library.registry import derives
+from shapefix.library.registry import derives, method
 from shapefix.library.required_versions import is_at_least
 from shapefix.sources.text import is_notebook
 
@@ -53,10 +55,32 @@ def note_steps(ev: Evaluator, cls: ClassValue) -> None:
     if is_notebook(cls.module.path) and not cls.module.once(cls.module.tree, _may_train):
         return
     is_manual = any(_SETTING in base.module.text for base in lineage(cls) if isinstance(base, ClassValue))
-    for fault, method, node in _faults(cls, is_manual, is_at_least(ev, "2.0", "lightning")):
-        ev.emit(LightningStepFound(Place(cls.module, node), ev.calls, fault, cls, method))
+    for fault, function, node in _faults(cls, is_manual, is_at_least(ev, "2.0", "lightning")):
+        ev.emit(LightningStepFound(Place(cls.module, node), ev.calls, fault, cls, function))
 
 
+@method(LIGHTNING_MODULE, "load_from_checkpoint")
+def load_from_checkpoint(call: Call) -> Value:
+    """Report a constructor with arguments that are neither saved in checkpoints nor given."""
+    cls, ev = call.receiver, call.ev
+    if not isinstance(cls, ClassValue) or not is_closed(cls) or call.arguments.open:
+        return Unknown()
+    init, given = member(cls, "__init__"), call.arguments.keywords
+    if not isinstance(init, FunctionValue) or not isinstance(init.node, cst.FunctionDef):
+        return Unknown()
+    modules = [call.place.module, *(base.module for base in lineage(cls) if isinstance(base, ClassValue))]
+    is_stored = any(_HYPERPARAMETERS.search(each.text) for each in modules)
+    if is_stored or len(call.arguments.positional) > 2 or ev.expects("TypeError"):
+        return Unknown()
+    params = (*init.node.params.params[1:], *init.node.params.kwonly_params)
+    required = (each.name.value for each in params if each.default is None)
+    missing = tuple(name for name in required if name not in given)
+    if missing:
+        ev.emit(LightningStepFound(call.place, ev.calls, StepFault.UNSAVED, cls, init.node, missing))
+    return Unknown()
+
+
+_HYPERPARAMETERS = re.compile(r"hparams|hyper_?parameters|LightningCLI|load_from_checkpoint\s*\(\s*self")
 _TRAINING = frozenset({"Trainer", "LightningCLI", "fit"})
 
 
