@@ -61,7 +61,7 @@ def note_steps(ev: Evaluator, cls: ClassValue) -> None:
 
 @method(LIGHTNING_MODULE, "load_from_checkpoint")
 def load_from_checkpoint(call: Call) -> Value:
-    """Report a constructor with arguments that are neither saved in checkpoints nor given."""
+    """Report arguments of a constructor, neither saved in checkpoints nor given."""
     cls, ev = call.receiver, call.ev
     if not isinstance(cls, ClassValue) or not is_closed(cls) or call.arguments.open:
         return Unknown()

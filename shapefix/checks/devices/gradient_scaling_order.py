@@ -68,7 +68,7 @@ def _scales(scaler: Value | None) -> bool:
 
 
 def _unscaled_again(event: GradientsUnscaled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a loop that unscales in each pass, but updates the scaler in some of them only."""
+    """Report unscaled gradients in each pass of a loop, with updates in some passes only."""
     loop = event.loops[-1].loop if event.loops else None
     if loop is None or not _works(event.scaler) or not is_certain(event, loop) or not is_followed(loop):
         return

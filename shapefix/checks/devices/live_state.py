@@ -149,7 +149,7 @@ def _rebinds(module: Module, scope: cst.CSTNode, model: str) -> bool:
 
 
 def _second_names(event: OptimizerStepped, rule: Rule) -> Iterator[Diagnostic]:
-    """Report `best_model = model` under a comparison, in a loop that trains the model further."""
+    """Report `best_model = model` under a comparison, in a training loop."""
     for step in (event.place, *event.calls):
         module = step.module
         scope = enclosing_function(step) or module.tree
