@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import DictValue
-from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.modules import Place
@@ -107,6 +108,38 @@ class ColumnsChosen(Event):
     signature: CallSignature | None
     collator: Value
     is_table: bool
+
+
+@dataclass(eq=False, slots=True)
+class RemovedColumns:
+    """Columns removed by a trainer from the samples of the running collator."""
+
+    consumer: str = ""
+    made: Place | None = None
+    settings: LibraryObject | None = None
+    signature: CallSignature | None = None
+    keys: frozenset[object] = frozenset()
+    kept: frozenset[object] = frozenset()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RemovedColumnRead(Event):
+    """Read of a column by a collator, although the trainer has removed it; Python raises a KeyError here.
+
+    removed has the trainer, its settings and the signature of the forward that does not name the column.
+    """
+
+    key: str
+    removed: RemovedColumns
+
+
+@hooks.missing_key
+def _note_removed(ev: Evaluator, owner: DictValue, key: object, node: cst.CSTNode) -> None:
+    """Report a read of a removed column."""
+    removed = ev.state[RemovedColumns]
+    is_sample = removed.made is not None and removed.kept == frozenset(owner.fields)
+    if is_sample and key in removed.keys and isinstance(key, str) and not ev.expects("KeyError"):
+        ev.emit(RemovedColumnRead(ev.place(node), ev.calls, key, replace(removed)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -71,15 +71,22 @@ class StepFault(Enum):
     LOGGED = "logged"
     IDLE = "idle"
     MONITOR = "monitor"
+    IGNORED_KEY = "ignored key"
+    BARE_PAIR = "bare pair"
+    UNSAVED = "unsaved"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LightningStepFound(Event):
-    """A method of a LightningModule with a fault; the place is the part of it to show."""
+    """A method of a LightningModule with a fault; the place is the part of it to show.
+
+    names are the arguments of a constructor that no checkpoint has.
+    """
 
     fault: StepFault
     owner: ClassValue
     method: cst.FunctionDef
+    names: tuple[str, ...] = ()
 
 
 def logged_losses(step: cst.FunctionDef) -> Iterator[cst.BaseExpression]:

@@ -56,7 +56,9 @@ def members(value: Value) -> Iterator[Value]:
     An Unknown represents items that are not known.
     """
     if isinstance(value, DictValue):
-        if not value.closed:
+        if value.rest is not None:
+            yield from members(value.rest)
+        elif not value.closed:
             yield Unknown()
         for held in value.fields.values():
             yield from members(held)

@@ -144,10 +144,11 @@ class DictValue(Value):
 
     fields has one entry for each known key. kind is the class, for subclasses with more methods than a dict.
     absent returns the value of a key that is not known to be there, the same each time; written are the
-    places where keys were last set.
+    places where keys were last set. rest represents the values of all further keys, as in a dictionary of
+    layers filled by a loop; it is None if they are not known.
     """
 
-    __slots__ = ("absent", "closed", "fields", "kind", "written")
+    __slots__ = ("absent", "closed", "fields", "kind", "rest", "written")
 
     def __init__(
         self,
@@ -162,12 +163,17 @@ class DictValue(Value):
         self.kind = kind
         self.absent = absent
         self.written: dict[Any, Place] = dict(written or {})
+        self.rest: Value | None = None
+
+    def of_any_key(self) -> Value:
+        """Value of any key, if no key is known; Unknown for other dictionaries."""
+        return self.rest if self.rest is not None and not self.fields else Unknown()
 
     def read(self, key: object) -> Value:
         """Value of a key."""
         found = self.fields.get(key)
         if found is None:
-            found = self.absent(key) if self.absent is not None and not self.closed else Unknown()
+            found = self.absent(key) if self.absent is not None and not self.closed else self.of_any_key()
         return found
 
 

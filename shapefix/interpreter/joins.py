@@ -235,7 +235,10 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
         return Unknown()
     fields = {key: _join_values(value, right.fields[key], depth) for key, value in left.fields.items()}
     absent = left.absent if left.absent == right.absent else None
-    return DictValue(fields, left.closed and right.closed, left.kind, absent, left.written)
+    joined = DictValue(fields, left.closed and right.closed, left.kind, absent, left.written)
+    if left.rest is not None and right.rest is not None:
+        joined.rest = _join_values(left.rest, right.rest, depth)
+    return joined
 
 
 def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:

@@ -31,6 +31,7 @@ from shapefix.interpreter.values import (
     Constant,
     FunctionValue,
     InstanceValue,
+    Integer,
     LibraryObject,
     ModuleValue,
     Reference,
@@ -206,6 +207,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
         else:
             for key, held in list(owner.fields.items()):
                 ev.journal.write(owner.fields, key, join(held, value))
+            owner.rest = _with_further(owner, value)
             owner.closed = False
             owner.absent = None
     elif isinstance(owner, ListValue):
@@ -224,6 +226,40 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             ev.journal.write(owner.fields, index.value, value)
     elif isinstance(owner, Unknown) and isinstance(index, Constant):
         ev.journal.write(owner.attributes, f"[{index.value!r}]", value)
+
+
+def _with_further(owner: DictValue, value: Value) -> Value | None:
+    """Join the values of unknown keys of a dictionary of layers; None if others may be there."""
+    if not isinstance(value, (LibraryObject, InstanceValue)):
+        return None
+    if owner.closed:
+        return value
+    held = owner.rest
+    if held is None or _is_made_alike(held, value):
+        return value if held is not None else None
+    joined: Value = join(held, value)
+    return joined
+
+
+def _is_made_alike(first: Value, second: Value) -> bool:
+    """Whether two objects were made by one call in several passes, with equal arguments."""
+    return (
+        isinstance(first, LibraryObject)
+        and isinstance(second, LibraryObject)
+        and first.place is not None
+        and second.place is not None
+        and first.place.node is second.place.node
+        and first.arguments.keys() == second.arguments.keys()
+        and all(_is_equal(value, second.arguments[name]) for name, value in first.arguments.items())
+    )
+
+
+def _is_equal(first: Value, second: Value) -> bool:
+    if isinstance(first, Integer) and isinstance(second, Integer):
+        return first.size == second.size
+    if isinstance(first, Constant) and isinstance(second, Constant):
+        return type(first.value) is type(second.value) and first.value == second.value
+    return first is second
 
 
 def set_contents(ev: Evaluator, owner: ListValue, contents: Contents) -> None:

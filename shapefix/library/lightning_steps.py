@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import libcst as cst
@@ -15,16 +16,34 @@ from shapefix.domains.lightning_steps import (
     logged_losses,
 )
 from shapefix.interpreter import hooks
-from shapefix.interpreter.classes import is_closed, lineage, outside_bases
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.classes import is_closed, lineage, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children, dotted_name, nodes
-from shapefix.interpreter.values import ClassValue, FunctionValue
+from shapefix.interpreter.values import ClassValue, FunctionValue, Unknown, Value
 from shapefix.library.lightning import LIGHTNING_MODULE
-from shapefix.library.registry import derives
+from shapefix.library.registry import derives, method
 from shapefix.library.required_versions import is_at_least
 from shapefix.sources.text import is_notebook
 
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "NAdam", "RAdam", "LBFGS"})
+_SCHEDULERS = frozenset(
+    {
+        "CosineAnnealingLR",
+        "CosineAnnealingWarmRestarts",
+        "CyclicLR",
+        "ExponentialLR",
+        "LambdaLR",
+        "LinearLR",
+        "MultiStepLR",
+        "OneCycleLR",
+        "ReduceLROnPlateau",
+        "SequentialLR",
+        "StepLR",
+    }
+)
+_NOT_READ = frozenset({"scheduler", "schedulers", "lr_schedulers", "lr_sched", "sched"})
+"""Keys for a scheduler that Lightning ignores in the result of `configure_optimizers`."""
 _SETTING = "automatic_optimization"
 
 
@@ -36,10 +55,32 @@ def note_steps(ev: Evaluator, cls: ClassValue) -> None:
     if is_notebook(cls.module.path) and not cls.module.once(cls.module.tree, _may_train):
         return
     is_manual = any(_SETTING in base.module.text for base in lineage(cls) if isinstance(base, ClassValue))
-    for fault, method, node in _faults(cls, is_manual, is_at_least(ev, "2.0", "lightning")):
-        ev.emit(LightningStepFound(Place(cls.module, node), ev.calls, fault, cls, method))
+    for fault, function, node in _faults(cls, is_manual, is_at_least(ev, "2.0", "lightning")):
+        ev.emit(LightningStepFound(Place(cls.module, node), ev.calls, fault, cls, function))
 
 
+@method(LIGHTNING_MODULE, "load_from_checkpoint")
+def load_from_checkpoint(call: Call) -> Value:
+    """Report arguments of a constructor, neither saved in checkpoints nor given."""
+    cls, ev = call.receiver, call.ev
+    if not isinstance(cls, ClassValue) or not is_closed(cls) or call.arguments.open:
+        return Unknown()
+    init, given = member(cls, "__init__"), call.arguments.keywords
+    if not isinstance(init, FunctionValue) or not isinstance(init.node, cst.FunctionDef):
+        return Unknown()
+    modules = [call.place.module, *(base.module for base in lineage(cls) if isinstance(base, ClassValue))]
+    is_stored = any(_HYPERPARAMETERS.search(each.text) for each in modules)
+    if is_stored or len(call.arguments.positional) > 2 or ev.expects("TypeError"):
+        return Unknown()
+    params = (*init.node.params.params[1:], *init.node.params.kwonly_params)
+    required = (each.name.value for each in params if each.default is None)
+    missing = tuple(name for name in required if name not in given)
+    if missing:
+        ev.emit(LightningStepFound(call.place, ev.calls, StepFault.UNSAVED, cls, init.node, missing))
+    return Unknown()
+
+
+_HYPERPARAMETERS = re.compile(r"hparams|hyper_?parameters|LightningCLI|load_from_checkpoint\s*\(\s*self")
 _TRAINING = frozenset({"Trainer", "LightningCLI", "fit"})
 
 
@@ -69,7 +110,7 @@ def _faults(
     step, optimizers = _method(cls, "training_step"), _method(cls, "configure_optimizers")
     if optimizers is not None:
         for fault, node in _faults_of_optimizers(optimizers):
-            if not (is_manual and fault is StepFault.MONITOR):
+            if not (is_manual and fault in (StepFault.MONITOR, StepFault.IGNORED_KEY)):
                 yield fault, optimizers, node
     if step is not None and is_manual and _never_steps(cls, step):
         yield StepFault.IDLE, step, step.name
@@ -118,11 +159,44 @@ def _faults_of_optimizers(method: cst.FunctionDef) -> Iterator[tuple[StepFault, 
         if made and not any(isinstance(each, (cst.Raise, cst.Yield)) for each in inside):
             yield StepFault.UNRETURNED, method.name
         return
-    plateaus = _assigned(method, _is_plateau)
+    plateaus, schedulers = _assigned(method, _is_plateau), _assigned(method, _is_new_scheduler)
     for value in returned:
         scheduler = _scheduler_without_monitor(value)
         if scheduler is not None and (_is_plateau(scheduler) or getattr(scheduler, "value", "") in plateaus):
             yield StepFault.MONITOR, value
+        key = _ignored_key(value)
+        if key is not None:
+            yield StepFault.IGNORED_KEY, key
+        if _is_bare_pair(value, made, schedulers):
+            yield StepFault.BARE_PAIR, value
+
+
+def _ignored_key(value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Return the ignored key of a scheduler, as in `{"optimizer": …, "scheduler": …}`."""
+    keys = _keys(value)
+    if keys is None or "optimizer" not in keys or "lr_scheduler" in keys or not isinstance(value, cst.Dict):
+        return None
+    for each in value.elements:
+        if isinstance(each, cst.DictElement) and isinstance(each.key, cst.SimpleString):
+            if each.key.evaluated_value in _NOT_READ:
+                return each.key
+    return None
+
+
+def _is_bare_pair(value: cst.BaseExpression, optimizers: set[str], schedulers: set[str]) -> bool:
+    """Whether a value is `optimizer, scheduler` without lists around them."""
+    if not isinstance(value, (cst.Tuple, cst.List)) or len(value.elements) != 2:
+        return False
+    first, second = (each.value for each in value.elements)
+    if not _is_new_optimizer(first) and getattr(first, "value", None) not in optimizers:
+        return False
+    return _is_new_scheduler(second) or getattr(second, "value", None) in schedulers
+
+
+def _is_new_scheduler(value: cst.BaseExpression) -> bool:
+    """Whether an expression creates a scheduler of torch."""
+    *packages, name = dotted_name(value.func).split(".") if isinstance(value, cst.Call) else [""]
+    return name in _SCHEDULERS and (not packages or packages[-1] in {"lr_scheduler", "sched", "scheduler"})
 
 
 def _assigned(method: cst.FunctionDef, is_wanted: Callable[[cst.BaseExpression], bool]) -> set[str]:

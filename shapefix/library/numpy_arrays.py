@@ -35,6 +35,7 @@ from shapefix.library.ops.value_range import (
     range_of,
     selected,
 )
+from shapefix.library.python.unordered import array_of_one
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result, device_asked, is_number
@@ -277,6 +278,9 @@ def array(call: Call) -> Value:
         note_rows(call, data)
     if "ndmin" in given.values and given.number("ndmin") != 0:
         return Unknown()
+    one = array_of_one(call) if len(given.values) == 1 or given.is_none("dtype") else None
+    if one is not None:
+        return one
     stacked = stack_of(data)
     if stacked is not None and not _may_hold_objects(given):
         return new_array(call, stacked.layout, stated_dtype(given, stacked.dtype), stacked)

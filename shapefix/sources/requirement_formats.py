@@ -307,7 +307,7 @@ _VERSION_OF_MODULE = re.compile(r"""^__version__\s*=\s*["'](\d+(?:\.\d+)*)""", r
 
 
 def _copied(key: str) -> Reader:
-    """A library's own source, as a part of the project: its version is the one that runs."""
+    """A library's own source as a part of the project, with its version."""
 
     def read(text: str, libraries: _Libraries) -> Iterator[tuple[RequiredLibrary, str]]:
         found = _VERSION_OF_MODULE.search(text)

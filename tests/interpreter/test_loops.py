@@ -369,3 +369,41 @@ def test_a_variable_counted_up_decides_a_branch_for_its_first_pass_only(tmp_path
         """,
         tmp_path,
     )
+
+
+def test_a_dictionary_filled_by_a_loop(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from torch import nn
+        from elsewhere import count, names
+
+        x = torch.zeros(3, 4)
+        layers = {}
+        for i in range(count()):
+            layers[i] = nn.Linear(4, 2)
+        reveal(layers[count()](x))  # f32[3, 2]
+        reveal(layers[0](x))  # f32[3, 2]
+        for layer in layers.values():
+            reveal(layer(x))  # f32[3, 2]
+
+        mixed = {}
+        for name in names():
+            mixed[name] = nn.Linear(4, 2)
+        for name in names():
+            mixed[name] = nn.ReLU()
+        reveal(mixed[count()](x))  # unknown
+
+        more = {}
+        for name in names():
+            more[name] = nn.Linear(4, 2)
+        more.update(names())
+        reveal(more[count()](x))  # unknown
+
+        texts = {"a": nn.ReLU()}
+        for name in names():
+            texts[name] = nn.Linear(4, 2)
+        reveal(texts[count()](x))  # unknown
+        """,
+        tmp_path,
+    )

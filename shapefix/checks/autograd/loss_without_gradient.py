@@ -12,6 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import after, of_kind, receiver_code
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.graph_copies import without_copy
 from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role, Span
@@ -188,7 +189,7 @@ def _fix(cut: GraphCut) -> Fix:
         return rewrites.unsafe_or_advice("keep the graph: do not detach", _without_detach(cut.place))
     if last in _COPYING:
         message = "keep the tensor instead of a copy of its values"
-        return rewrites.unsafe_or_advice(message, _without_copy(cut))
+        return rewrites.unsafe_or_advice(message, without_copy(cut))
     return Fix(Applicability.DISPLAY, f"compute the loss from the values before `{_code(cut)}`", ())
 
 
@@ -221,38 +222,3 @@ def _without_detach(place: Place) -> Edit | None:
     if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in ("detach", "data"):
         return None
     return Edit(module.span(attribute.value).end().to(module.span(node).end()), "")
-
-
-def _without_copy(cut: GraphCut) -> Edit | None:
-    """Return the edit to `x` for `torch.tensor(x)`, and to `torch.stack(xs)` for a list of tensors."""
-    node, module = cut.place.node, cut.place.module
-    if not isinstance(node, cst.Call) or not cut.operation.endswith(".tensor") or not node.args:
-        return None
-    given, *others = node.args
-    if given.star or given.keyword is not None:
-        return None
-    if any(each.keyword is None or each.keyword.value != "requires_grad" for each in others):
-        return None
-    number = _number_of(given.value)
-    if number is not None:
-        return Edit(module.span(node), module.code(number))
-    if not cut.is_known:
-        return None
-    code = module.code(given.value)
-    if cut.is_list:
-        return Edit(module.span(node), f"{dotted_name(node.func).removesuffix('tensor')}stack({code})")
-    is_plain = isinstance(given.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
-    return Edit(module.span(node), code if is_plain else f"({code})")
-
-
-def _number_of(value: cst.BaseExpression) -> cst.BaseExpression | None:
-    """Return `x` of `x.item()` and of `float(x)`."""
-    if not isinstance(value, cst.Call):
-        return None
-    if isinstance(value.func, cst.Attribute):
-        is_item = value.func.attr.value == "item" and not value.args
-        is_plain = isinstance(value.func.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
-        return value.func.value if is_item and is_plain else None
-    is_float = isinstance(value.func, cst.Name) and value.func.value == "float" and len(value.args) == 1
-    given = value.args[0].value if is_float else None
-    return given if isinstance(given, (cst.Name, cst.Attribute, cst.Call)) else None

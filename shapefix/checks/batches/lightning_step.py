@@ -79,6 +79,21 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
             f"`{name}` returns ReduceLROnPlateau without the key `monitor`",
             ExpectedError("MisconfigurationException", "must include a monitor when a `ReduceLROnPlateau`"),
         )
+    if event.fault is StepFault.UNSAVED:
+        named = " and ".join(f"`{each}`" for each in event.names[:3])
+        return (
+            f"checkpoints of `{event.owner.name}` do not hold {named}: `__init__` never calls "
+            "`self.save_hyperparameters()`",
+            ExpectedError("TypeError", "__init__() missing"),
+        )
+    if event.fault is StepFault.IGNORED_KEY:
+        key = event.place.code.strip("'\"")
+        return f"Lightning ignores the key `{key}` of `{name}`: the scheduler never steps", None
+    if event.fault is StepFault.BARE_PAIR:
+        return (
+            f"`{name}` returns an optimizer and a scheduler without lists around them",
+            ExpectedError("MisconfigurationException", "Unknown configuration for model optimizers"),
+        )
     return f"`{name}` returns no loss: Lightning skips the step, and no weight is trained", None
 
 
@@ -126,6 +141,15 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
     elif event.fault is StepFault.MONITOR:
         advice = '"lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"}'
         yield Fix(Applicability.DISPLAY, advice, ())
+    elif event.fault is StepFault.UNSAVED:
+        yield from _saving(event)
+    elif event.fault is StepFault.IGNORED_KEY:
+        edit = Edit(event.place.span, '"lr_scheduler"')
+        yield Fix(Applicability.UNSAFE, "name the key `lr_scheduler`", (edit,))
+    elif event.fault is StepFault.BARE_PAIR and isinstance(event.place.node, (cst.Tuple, cst.List)):
+        spans = [module.span(each.value) for each in event.place.node.elements]
+        around = tuple(edit for each in spans for edit in (Edit(each.start(), "["), Edit(each.end(), "]")))
+        yield Fix(Applicability.UNSAFE, "put each of them into a list", around)
     elif event.fault is StepFault.MANUAL:
         init = event.owner.fields.get("__init__")
         node = getattr(init, "node", None)
@@ -134,6 +158,14 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
         for call in islice(calls, 1):
             edit = rewrites.after_statement(Place(module, call), "self.automatic_optimization = False")
         yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
+
+
+def _saving(event: LightningStepFound) -> Iterator[Fix]:
+    """Save the arguments at the start of the constructor, after its call of the base class's."""
+    edit, text = None, "save the arguments of the constructor: `self.save_hyperparameters()`"
+    for call in islice(attributes_of_super(event.method, "__init__"), 1):
+        edit = rewrites.after_statement(Place(event.owner.module, call), "self.save_hyperparameters()")
+    yield rewrites.unsafe_or_advice(text, edit)
 
 
 def _without_parameter(event: LightningStepFound) -> Edit | None:

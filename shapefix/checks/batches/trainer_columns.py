@@ -9,10 +9,10 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.rewrites import argument, line_of
+from shapefix.checks.support.rewrites import appended, argument, line_of, unsafe_or_advice
 from shapefix.checks.support.wording import listed
-from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role
-from shapefix.domains.batches import ColumnsChosen
+from shapefix.diagnostics import Diagnostic, Edit, Evidence, ExpectedError, Role
+from shapefix.domains.batches import ColumnsChosen, RemovedColumnRead
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import LibraryObject, Reference, Value, is_text
@@ -26,12 +26,42 @@ _LABELS = ("label", "label_ids")
 """The columns that a Trainer always keeps."""
 
 
-@rule("SF404", on=ColumnsChosen)
-def trainer_columns(event: ColumnsChosen, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    if event.removes:
+@rule("SF404", on=(ColumnsChosen, RemovedColumnRead))
+def trainer_columns(
+    event: ColumnsChosen | RemovedColumnRead, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if isinstance(event, RemovedColumnRead):
+        yield _read_after_removal(event, rule)
+    elif event.removes:
         yield from _removed_all(event, rule)
     else:
         yield from _left_text(event, rule)
+
+
+def _read_after_removal(event: RemovedColumnRead, rule: Rule) -> Diagnostic:
+    removed, module = event.removed, event.place.module
+    trainer = removed.consumer.rpartition(".")[2]
+    forward = removed.signature.name if removed.signature is not None else "forward"
+    made = removed.settings.place if removed.settings is not None else None
+    edit = None
+    if made is not None and made.module is module and isinstance(made.node, cst.Call):
+        stated = argument(made.node, 99, "remove_unused_columns")
+        if stated is not None:
+            edit = Edit(module.span(stated), "False")
+        elif not any(each.star for each in made.node.args):
+            edit = appended(module, made.node, "remove_unused_columns=False")
+    evidence = [*call_trace(event)]
+    if removed.made is not None:
+        text = f"`{trainer}` removes the columns that `{forward}` does not name"
+        evidence.append(Evidence(removed.made.span, text, Role.CAUSE))
+    return rule.diagnostic(
+        event.place.span,
+        f"`{trainer}` removes column `{event.key}` before the collator reads it: "
+        f"`{forward}` does not name it",
+        error=ExpectedError("KeyError", f"'{event.key}'"),
+        evidence=[*evidence, Evidence(event.place.span, "the column is gone", Role.FAILURE)],
+        fixes=[unsafe_or_advice("keep all columns: `remove_unused_columns=False`", edit)],
+    )
 
 
 def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:

@@ -13,12 +13,16 @@ from shapefix.checks.support.event_order import (
     after,
     between,
     first_argument,
+    is_certain,
+    is_followed,
     is_passed,
     receiver_code,
     text_between,
+    within,
 )
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.training import (
@@ -36,10 +40,13 @@ _GRADIENT = re.compile(r"\.grad\b")
 _SCALE = re.compile(r"scale", re.IGNORECASE)
 
 
-@rule("SF604", on=(GradientsClipped, OptimizerStepped))
+@rule("SF604", on=(GradientsClipped, GradientsUnscaled, OptimizerStepped))
 def gradient_scaling_order(
-    event: GradientsClipped | OptimizerStepped, context: CheckContext, rule: Rule
+    event: GradientsClipped | GradientsUnscaled | OptimizerStepped, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
+    if isinstance(event, GradientsUnscaled):
+        yield from _unscaled_again(event, context, rule)
+        return
     gradients = event.gradients
     if isinstance(event, GradientsClipped):
         if gradients is not None and not gradients.unscaled and _works(gradients.scaled):
@@ -58,6 +65,38 @@ def _works(scaler: Value | None) -> bool:
 
 def _scales(scaler: Value | None) -> bool:
     return Scales in facts_of(scaler)
+
+
+def _unscaled_again(event: GradientsUnscaled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    """Report unscaled gradients in each pass of a loop, with updates in some passes only."""
+    loop = event.loops[-1].loop if event.loops else None
+    if loop is None or not _works(event.scaler) or not is_certain(event, loop) or not is_followed(loop):
+        return
+    updates = [each for each in within(loop, context, ScalerUpdated) if each.scaler is event.scaler]
+    if len({each.place.node for each in updates}) != 1 or any(is_certain(each, loop) for each in updates):
+        return
+    update = updates[0]
+    around = enclosing(update.place.module, update.place.node)
+    test = next((each for each in reversed(around) if isinstance(each, cst.If)), None)
+    if test is None or update.place.module is not event.place.module:
+        return
+    if any(isinstance(each, (cst.Try, cst.TryStar)) for each in around) or test in enclosing(
+        event.place.module, event.place.node
+    ):
+        return
+    named = receiver_code(event.place)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` in each pass, but `{named}.update()` in some of them only",
+        error=ExpectedError("RuntimeError", "unscale_() has already been called on this optimizer"),
+        condition=Condition(f"a pass skips `{abbreviate(update.place.code)}`"),
+        evidence=[
+            *call_trace(event),
+            Evidence(event.place.span, "unscaled in each pass of the loop"),
+            Evidence(update.place.span, "the only update is skipped where the condition does not hold"),
+        ],
+        fixes=[Fix(Applicability.DISPLAY, f"call `{named}.update()` in each pass, also without a step", ())],
+    )
 
 
 def _clipped_too_early(

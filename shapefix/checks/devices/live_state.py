@@ -13,11 +13,17 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Role
 from shapefix.domains.checkpoints import StateRestored
-from shapefix.interpreter.modules import Module, Place, nodes
+from shapefix.domains.training import OptimizerStepped
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 
 
-@rule("SF615", on=StateRestored)
-def live_state(event: StateRestored, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+@rule("SF615", on=(StateRestored, OptimizerStepped))
+def live_state(
+    event: StateRestored | OptimizerStepped, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    if isinstance(event, OptimizerStepped):
+        yield from _second_names(event, rule)
+        return
     module, call = event.place.module, event.place.node
     if not isinstance(call, cst.Call) or not call.args or not isinstance(call.func, cst.Attribute):
         return
@@ -140,3 +146,96 @@ def _rebinds(module: Module, scope: cst.CSTNode, model: str) -> bool:
                 if isinstance(each, cst.AssignTarget) and module.code(each.target) == model:
                     return True
     return False
+
+
+def _second_names(event: OptimizerStepped, rule: Rule) -> Iterator[Diagnostic]:
+    """Report `best_model = model` under a comparison, in a training loop."""
+    for step in (event.place, *event.calls):
+        module = step.module
+        scope = enclosing_function(step) or module.tree
+        for loop in enclosing(module, step.node):
+            if not isinstance(loop, (cst.For, cst.While)) or enclosing_function(Place(module, loop)) is not (
+                enclosing_function(step)
+            ):
+                continue
+            for kept in _compared_copies(loop):
+                name, model = module.code(kept.targets[0].target), _model_of(kept.value)
+                if isinstance(kept.value, cst.Call) and _is_loaded(scope, name):
+                    continue
+                if _is_model(module, scope, model) and not _rebinds(module, scope, model):
+                    if _is_read_after(module, scope, loop, name):
+                        yield _second_name(event, rule, Place(module, kept), step)
+
+
+def _compared_copies(loop: cst.CSTNode) -> Iterator[cst.Assign]:
+    """Yield the statements `best = model` under a comparison, unless the loop ends there."""
+    for test in nodes(loop):
+        if not isinstance(test, cst.If) or not _compares(test.test):
+            continue
+        inside = list(nodes(test.body))
+        if any(isinstance(each, (cst.Break, cst.Return, cst.Raise)) for each in inside):
+            continue
+        for each in inside:
+            if isinstance(each, cst.Assign) and len(each.targets) == 1:
+                if _model_of(each.value) and dotted_name(each.targets[0].target):
+                    if "best" in dotted_name(each.targets[0].target).lower():
+                        yield each
+
+
+def _model_of(value: cst.BaseExpression) -> str:
+    """Return `model` of `model` and of `model.state_dict()`; nothing for other values."""
+    if isinstance(value, cst.Call):
+        owner, _, method = dotted_name(value.func).rpartition(".")
+        return owner if method == "state_dict" and not value.args else ""
+    return dotted_name(value)
+
+
+def _is_loaded(scope: cst.CSTNode, name: str) -> bool:
+    """Whether code loads a state in a variable; the event of the load reports it."""
+    return any(
+        isinstance(each, cst.Call)
+        and dotted_name(each.func).endswith("load_state_dict")
+        and any(dotted_name(given.value) == name for given in each.args)
+        for each in nodes(scope)
+    )
+
+
+def _is_model(module: Module, scope: cst.CSTNode, model: str) -> bool:
+    """Whether code calls the methods of a module on a name."""
+    own = {f"{model}.{method}" for method in ("parameters", "train", "eval", "state_dict")}
+    return any(isinstance(each, cst.Call) and dotted_name(each.func) in own for each in nodes(scope))
+
+
+def _is_read_after(module: Module, scope: cst.CSTNode, loop: cst.CSTNode, name: str) -> bool:
+    """Whether code outside of the loop reads a variable, or code anywhere an attribute of an object."""
+    inside = set(nodes(loop))
+    where = module.tree if "." in name else scope
+    targets = {each.target for each in nodes(where) if isinstance(each, cst.AssignTarget)}
+    return any(
+        dotted_name(each) == name and each not in inside and each not in targets
+        for each in nodes(where)
+        if isinstance(each, (cst.Name, cst.Attribute))
+    )
+
+
+def _second_name(event: OptimizerStepped, rule: Rule, kept: Place, step: Place) -> Diagnostic:
+    module, node = kept.module, kept.node
+    assert isinstance(node, cst.Assign)
+    name, value = module.code(node.targets[0].target), module.code(node.value)
+    whole = "the live state of" if isinstance(node.value, cst.Call) else "another name for"
+    return rule.diagnostic(
+        kept.span,
+        f"`{name}` is {whole} `{_model_of(node.value)}`: further training changes it, too",
+        evidence=[
+            Evidence(kept.span, "no copy: these are the weights of the model themselves", Role.CAUSE),
+            Evidence(step.span, "the loop goes on to change its weights", Role.FAILURE),
+        ],
+        fixes=[
+            Fix(
+                Applicability.UNSAFE,
+                "keep a copy: `copy.deepcopy`",
+                (Edit(module.span(node.value), f"copy.deepcopy({value})"),),
+                (Import("copy"),),
+            )
+        ],
+    )

@@ -193,7 +193,8 @@ def _listed(event: UnregisteredSet, held: list[Value]) -> Iterator[Fix]:
     if isinstance(value, DictValue):
         kind = "ModuleDict"
         direct = list(value.fields.values())
-        are_modules = are_modules and all(isinstance(key, str) for key in value.fields)
+        # The keys of a ModuleDict are texts, those that a loop writes are not known.
+        are_modules = are_modules and value.rest is None and all(isinstance(key, str) for key in value.fields)
     else:
         kind = "ModuleList"
         direct = list(value.items or held) if isinstance(value, (ListValue, TupleValue)) else []

@@ -12,13 +12,23 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, ExpectedError, Fix, Role
+from shapefix.diagnostics import (
+    Applicability,
+    Condition,
+    Diagnostic,
+    Edit,
+    Evidence,
+    ExpectedError,
+    Fix,
+    Role,
+)
 from shapefix.domains.tables import TableMisuse, TableMisused
 
 _FIRST = {
     TableMisuse.TABLE: "it is made here",
     TableMisuse.COLUMN: "it is made here",
     TableMisuse.TEXTS: "the texts come from here",
+    TableMisuse.ITEMS: "an array of one object is made here",
     TableMisuse.GAP: "the rows left keep their labels here",
     TableMisuse.LABEL: "the rows keep their labels in another order here",
 }
@@ -61,6 +71,11 @@ def _reason(event: TableMisused) -> str:
         return "`from_numpy` needs an array, not a Series; pass its `.values`"
     if event.reason is TableMisuse.TEXTS:
         return f"column `{event.detail}` holds texts, which are no numbers"
+    if event.reason is TableMisuse.ITEMS:
+        if event.source is not None:
+            array = abbreviate(event.source.code)
+            return f"`{array}` holds one object, a {event.detail}, and no numbers; pass a list"
+        return f"torch cannot read a {event.detail}; pass a list"
     where = "" if event.source is None else f" ({rewrites.line_of(event.source, event.place.module)})"
     if event.reason is TableMisuse.GAP:
         return f"rows are looked up by label, but some are left out{where}; use `.iloc`"
@@ -72,6 +87,12 @@ def _error(event: TableMisused) -> ExpectedError | None:
     if event.reason is TableMisuse.TEXTS:
         # A column of texts raises in another way since pandas 3.
         return None
+    if event.reason is TableMisuse.ITEMS:
+        if event.source is not None:
+            return ExpectedError("TypeError", "can't convert np.ndarray of type numpy.object_")
+        if event.function in ("torch.tensor", "torch.as_tensor", "torch.asarray"):
+            return ExpectedError("RuntimeError", f"Could not infer dtype of {event.detail}")
+        return ExpectedError("TypeError", "")
     if event.reason in _BY_LABEL:
         return ExpectedError("KeyError", "")
     if is_shared:
@@ -90,8 +111,21 @@ def _fix(event: TableMisused) -> Fix:
         return Fix(Applicability.SAFE, "look up the row by its position: `.iloc`", (edit,))
     if event.reason is TableMisuse.TEXTS:
         return Fix(Applicability.DISPLAY, "encode the texts as numbers, or leave the column out", ())
+    if event.reason is TableMisuse.ITEMS:
+        return _listed(event)
     given = node.args[0].value if isinstance(node, cst.Call) and node.args else None
     if given is None:
         return Fix(Applicability.DISPLAY, "pass the array of the table: `.values`", ())
     edit = rewrites.method_called(module, given, "values")
     return Fix(Applicability.SAFE, "pass the array of the table: `.values`", (edit,))
+
+
+def _listed(event: TableMisused) -> Fix:
+    """Make a list of the items, in the call of NumPy or of torch."""
+    place, text = event.source or event.place, "make a list of them: `list(…)`"
+    node, module = place.node, place.module
+    if not isinstance(node, cst.Call) or not node.args or module is not event.place.module:
+        return Fix(Applicability.DISPLAY, text, ())
+    given = node.args[0].value
+    edit = Edit(module.span(given), f"list({module.code(given)})")
+    return Fix(Applicability.SAFE, text, (edit,))

@@ -23,6 +23,7 @@ from shapefix.library.numpy_arrays import (
 )
 from shapefix.library.ops.nested_lists import leaf_dtype
 from shapefix.library.ops.value_range import listed, part_of, range_of
+from shapefix.library.python.unordered import KIND, ONE_OBJECT, class_of_items
 from shapefix.library.registry import declare
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
@@ -205,7 +206,14 @@ def of_rows(call: Call, table: LibraryObject, rows: Size) -> Value:
 
 def note_table(call: Call, data: Value | None) -> None:
     """Report a table, a column, or an array of texts as the data of a tensor, if torch rejects it."""
-    if not isinstance(data, LibraryObject) or call.arguments.open:
+    if call.arguments.open:
+        return
+    items, array = class_of_items(call), None
+    if isinstance(data, LibraryObject) and data.kind == ONE_OBJECT:
+        items, array = str(data.fields[KIND]), data.place
+    if items is not None:
+        call.ev.emit(TableMisused(call.place, call.ev.calls, TableMisuse.ITEMS, call.name, array, items))
+    if items is not None or not isinstance(data, LibraryObject):
         return
     is_shared = call.name == "torch.from_numpy"
     if data.kind == FRAME:

@@ -205,7 +205,7 @@ def items_(call: Call) -> Value:
         return ListValue(None, TupleValue((Unknown(), Unknown())))
     known = tuple(TupleValue((Constant(k), owner.fields[k])) for k in certain_keys(call.ev, owner))
     key = TEXT if owner.fields and all(type(key) is str for key in owner.fields) else Unknown()
-    return Entries(owner, known, is_complete(call.ev, owner), TupleValue((key, Unknown())))
+    return Entries(owner, known, is_complete(call.ev, owner), TupleValue((key, owner.of_any_key())))
 
 
 @function("builtins.dict.keys")
@@ -219,7 +219,7 @@ def values(call: Call) -> Value:
     if not isinstance(owner, DictValue):
         return ListValue(None)
     known = tuple(owner.fields[key] for key in certain_keys(call.ev, owner))
-    return Entries(owner, known, is_complete(call.ev, owner), Unknown())
+    return Entries(owner, known, is_complete(call.ev, owner), owner.of_any_key())
 
 
 def _entry_or(call: Call, owner: DictValue, key: Value | None, default: Value | None) -> Value | None:
@@ -280,6 +280,7 @@ def update(call: Call) -> Value:
             for key in owner.fields.keys() - set(given):
                 call.ev.journal.write(owner.fields, key, Unknown())
             owner.closed = False
+            owner.rest = None
         for name, value in call.arguments.keywords.items():
             call.ev.journal.write(owner.fields, name, value)
             owner.written[name] = call.place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapefix.domains.batches import Collated, ColumnsChosen, ModelCalled
+from shapefix.domains.batches import Collated, ColumnsChosen, ModelCalled, RemovedColumns
 from shapefix.domains.lost_values import note_dataset
 from shapefix.domains.versions import DataRequired
 from shapefix.interpreter.calls import Arguments, Call, call_method, inherited_init
@@ -151,6 +151,7 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
         if used is not None:
             one = _choose(call, kind, settings, one, used, as_dataset(dataset) is not None)
             _collate(call, kind, settings, one, used, since, name == "train_dataset")
+            call.ev.state[RemovedColumns].made = None
 
 
 def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
@@ -182,6 +183,9 @@ def _choose(
     if not removes or signature is None:
         return one
     kept = {key: value for key, value in one.fields.items() if key in (*signature.named, *LABELS)}
+    state = call.ev.state[RemovedColumns]
+    state.consumer, state.made, state.settings, state.signature = kind, call.place, arguments, signature
+    state.keys, state.kept = frozenset(one.fields.keys() - kept.keys()), frozenset(kept)
     return DictValue(kept, one.closed, one.kind, one.absent, one.written)
 
 
