@@ -58,7 +58,7 @@ import torch
 
 weight = torch.nn.Linear(4, 1)
 optimizer, other = torch.optim.SGD([weight.weight], 0.1), torch.optim.SGD([weight.bias], 0.1)
-time.sleep(0.2)
+time.sleep(1.5)  # before the first step
 for _ in range(9):
     optimizer.zero_grad()
     time.sleep(0.03)  # data without a loader
@@ -118,7 +118,7 @@ def test_steps_without_a_loader_end_where_an_optimizer_steps_again(tmp_path: Pat
     lines = list(probed(tmp_path / "by_hand", BY_HAND).run.observed.of(StepTimesLine))
     assert [each["step"] for each in lines] == list(range(1, len(lines) + 1))
     assert all(each["rows"] is None for each in lines)
-    assert all(each["seconds"] < 0.15 for each in lines)
+    assert all(each["seconds"] < 1.2 for each in lines)
     assert all(first["step"] < second["step"] for first, second in pairwise(lines))
 
 
