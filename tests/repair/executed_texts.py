@@ -64,7 +64,9 @@ def outcomes(texts: Sequence[Texts], gpu: bool = False) -> list[Outcome]:
         command = [
             fork_server.interpreter(), __file__, str(asked), str(answered), *(["gpu"] if gpu else [])
         ]  # fmt: skip
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
         assert ran.returncode == 0, ran.stderr[-3000:]
         return [
             Outcome(each["error"], (each["place"][0], each["place"][1]), each["values"])
