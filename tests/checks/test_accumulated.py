@@ -306,6 +306,9 @@ def test_the_losses_of_one_epoch_are_not_reported(end: str, check: Check) -> Non
         ("200", "if step % 10 == 0:\n    kept.append(loss)", False),
         ("210", "if step % 10 == 0:\n    kept.append(loss)", True),
         ("400", "if step % 10:\n    kept.append(loss)", True),
+        ("100", "if step % 10 == 9:\n    kept.append(loss)", False),
+        ("100", "if step % 10 != 0:\n    kept.append(loss)", True),
+        ("100", "if step % 10 == 0:\n    print(step)\nelse:\n    kept.append(loss)", True),
     ],
 )
 def test_few_passes_keep_few_graphs(passes: str, added: str, is_reported: bool, check: Check) -> None:

@@ -12,7 +12,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
-from shapefix.checks.support.syntax import enclosing, holds
+from shapefix.checks.support.syntax import enclosing, holds, is_remainder
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.gradients import carries_graph, lineage
@@ -241,12 +241,13 @@ def _stated_passes(call: cst.Call, loop: Loop) -> int | None:
 
 def _interval(event: LossAccumulated, loop: Loop) -> int:
     """Return 10 for a place under `if epoch % 10 == 0:` in a loop, 1 without such a test."""
-    around = enclosing(event.place.module, event.place.node)
-    for test in (each.test for each in around if isinstance(each, cst.If) and holds(loop.node, each)):
-        left = test.left if isinstance(test, cst.Comparison) else None
-        if isinstance(left, cst.BinaryOperation) and isinstance(left.operator, cst.Modulo):
-            if isinstance(left.right, cst.Integer):
-                return max(left.right.evaluated_value, 1)
+    for each in enclosing(event.place.module, event.place.node):
+        if isinstance(each, cst.If) and holds(loop.node, each) and holds(each.body, event.place.node):
+            test = each.test if isinstance(each.test, cst.Comparison) else None
+            if test is None or not is_remainder(test.left) or not isinstance(test.left.right, cst.Integer):
+                continue
+            if all(isinstance(target.operator, cst.Equal) for target in test.comparisons):
+                return max(test.left.right.evaluated_value, 1)
     return 1
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.lessons import reason_of_lesson
 from shapefix.checks.support.sequential_layers import is_stated_by_code
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, is_remainder
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
 from shapefix.domains.devices import DeviceMismatch
@@ -110,10 +110,7 @@ def _deciding(way: Way) -> Iterator[Guard]:
 
 def counts_passes(test: Place) -> bool:
     """Whether a condition selects some passes of a loop: `step % 100 == 0`."""
-    return any(
-        isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
-        for node in nodes(test.node)
-    )
+    return any(map(is_remainder, nodes(test.node)))
 
 
 _OF_HARDWARE = frozenset({"is_available", "is_cuda", "is_xpu", "is_mps", "device_count"})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TypeGuard
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.event_order import ends_early, is_certain, is_followed, of_kind, within
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, is_remainder
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
     Backward,
@@ -101,7 +100,7 @@ def summed_window(
         or len({each.optimizer for each in steps}) != 1
     ):
         return None
-    backward, count = computed[0], next(node.right for node in nodes(test.test) if _is_remainder(node))
+    backward, count = computed[0], next(node.right for node in nodes(test.test) if is_remainder(node))
     zeroed = within(loop, context, GradientsZeroed)
     if not zeroed or not all(test in enclosing(each.place.module, each.place.node) for each in zeroed):
         return None
@@ -135,7 +134,7 @@ def counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
         return None
     around = enclosing(step.place.module, step.place.node)
     found = [node for node in around if isinstance(node, cst.If) and node in loop.node.body.body]
-    if len(found) != 1 or not any(_is_remainder(node) for node in nodes(found[0].test)):
+    if len(found) != 1 or not any(is_remainder(node) for node in nodes(found[0].test)):
         return None
     is_in_body = found[0].body in around
     return found[0] if is_in_body and found[0].orelse is None else None
@@ -166,7 +165,7 @@ def skips_pass(test: cst.If) -> bool:
 
 def _counts_up(test: cst.BaseExpression, loop: Loop) -> bool:
     """Whether a condition compares a variable counted up and set back by the loop."""
-    if any(_is_remainder(node) for node in nodes(test)):
+    if any(is_remainder(node) for node in nodes(test)):
         return True
     inside = list(nodes(loop.node.body))
     added = {dotted_name(n.target) for n in inside if isinstance(n, cst.AugAssign) and _is_one(n.value)}
@@ -177,10 +176,6 @@ def _counts_up(test: cst.BaseExpression, loop: Loop) -> bool:
 
 def _is_one(value: cst.BaseExpression) -> bool:
     return isinstance(value, cst.Integer) and value.value == "1"
-
-
-def _is_remainder(node: cst.CSTNode) -> TypeGuard[cst.BinaryOperation]:
-    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
 
 
 def first_step_after(event: SchedulerStepped, context: CheckContext) -> OptimizerStepped | None:
