@@ -11,6 +11,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.syntax import attributes_of_super
+from shapefix.checks.support.wording import counted, listed
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.lightning_steps import ARGUMENTS, HOOKS, LightningStepFound, StepFault, logged_losses
 from shapefix.interpreter.modules import Place, nodes
@@ -80,7 +81,7 @@ def _texts(event: LightningStepFound) -> tuple[str, ExpectedError | None]:
             ExpectedError("MisconfigurationException", "must include a monitor when a `ReduceLROnPlateau`"),
         )
     if event.fault is StepFault.UNSAVED:
-        named = " and ".join(f"`{each}`" for each in event.names[:3])
+        named = listed(event.names[:3])
         return (
             f"checkpoints of `{event.owner.name}` do not hold {named}: `__init__` never calls "
             "`self.save_hyperparameters()`",
@@ -105,17 +106,13 @@ def _wrong_call(method: cst.FunctionDef) -> ExpectedError:
     if given <= len(positional) and required <= given:
         return ExpectedError("TypeError", f"{name}() missing")
     if required > given:
-        text = f"missing {_counted(required - given, 'required positional argument')}"
+        text = f"missing {counted(required - given, 'required positional argument')}"
         return ExpectedError("TypeError", f"{name}() {text}")
-    limit = _counted(len(positional), "positional argument")
+    limit = counted(len(positional), "positional argument")
     span = f"from {required} to {limit}" if required < len(positional) else limit
     return ExpectedError(
         "TypeError", f"{name}() takes {span} but {given} {'was' if given == 1 else 'were'} given"
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _fixes(event: LightningStepFound) -> Iterator[Fix]:

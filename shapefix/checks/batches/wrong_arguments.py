@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import appended
 from shapefix.checks.support.syntax import enclosing
-from shapefix.checks.support.wording import abbreviate
+from shapefix.checks.support.wording import abbreviate, counted
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Span
 from shapefix.interpreter.events import ArgumentsRefused
 from shapefix.interpreter.modules import Place, nodes
@@ -32,8 +32,7 @@ def wrong_arguments(event: ArgumentsRefused, context: CheckContext, rule: Rule) 
         named = " and ".join(f"`{name}`" for name in missing)
         problem = f"needs {named}, too" if event.given else f"needs {named}"
     else:
-        count = "1 argument" if event.most == 1 else f"{event.most:.0f} arguments"
-        problem = f"takes {count}, but gets {event.given}"
+        problem = f"takes {counted(f'{event.most:.0f}', 'argument')}, but gets {event.given}"
     defined = event.defined
     yield rule.diagnostic(
         event.place.span,
@@ -58,8 +57,8 @@ def _is_tried(event: ArgumentsRefused) -> bool:
 
 def _error(event: ArgumentsRefused, missing: tuple[str, ...]) -> ExpectedError:
     if missing:
-        arguments = "argument" if len(missing) == 1 else "arguments"
-        return ExpectedError("TypeError", f"missing {len(missing)} required positional {arguments}: ")
+        arguments = counted(len(missing), "required positional argument")
+        return ExpectedError("TypeError", f"missing {arguments}: ")
     return ExpectedError("TypeError", f"but {event.given + 1} were given")
 
 

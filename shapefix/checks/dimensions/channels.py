@@ -16,12 +16,12 @@ from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import (
     CHANNELS,
     called,
-    counted,
     renamed_class,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import torch_error
+from shapefix.checks.support.wording import counted
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.events import OperationCalled, OpRejected
 from shapefix.interpreter.tensor_values import TensorValue

@@ -18,11 +18,11 @@ from shapefix.checks.support.layer_number_edits import (
     stated_at,
     written_at,
 )
-from shapefix.checks.support.layer_settings import FEATURES, GIVES, counted, taken_by
+from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import layer_error
-from shapefix.checks.support.wording import abbreviate
+from shapefix.checks.support.wording import abbreviate, counted
 from shapefix.diagnostics import (
     Applicability,
     Cause,

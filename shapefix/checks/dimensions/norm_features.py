@@ -12,10 +12,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import layer_trace
 from shapefix.checks.support.layer_number_edits import number_fixes
-from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
+from shapefix.checks.support.layer_settings import NORMS, called, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.torch_errors import torch_error
+from shapefix.checks.support.wording import counted
 from shapefix.diagnostics import (
     Applicability,
     Diagnostic,

@@ -18,7 +18,6 @@ from shapefix.checks.support.layer_settings import (
     called,
     chosen_by,
     constructor,
-    counted,
     from_end,
     renamed_class,
     taken_by,
@@ -27,6 +26,7 @@ from shapefix.checks.support.operands import is_unlikely, product_text, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.torch_errors import layer_error
+from shapefix.checks.support.wording import counted
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size

@@ -129,11 +129,6 @@ def called(event: OpRejected) -> str:
     return layer_code(event.layer) or event.function.replace("torch.nn.functional.", "F.").replace(_NN, "nn.")
 
 
-def counted(number: str, noun: str) -> str:
-    """Return `1 channel` or `3 channels`."""
-    return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
-
-
 def constructor(layer: Value | None) -> cst.Call | None:
     """Return the constructor call of a layer, `nn.Linear(4, 2)`, or None."""
     if not isinstance(layer, LibraryObject) or layer.place is None:

@@ -43,6 +43,11 @@ def _without_arguments(code: str) -> Iterator[str]:
                 yield f"{code[:comma]}, …{code[position:]}"
 
 
+def counted(number: int | str, noun: str) -> str:
+    """Return `1 channel` or `3 channels`."""
+    return f"{number} {noun}" if str(number) == "1" else f"{number} {noun}s"
+
+
 def listed(names: Sequence[str]) -> str:
     """`a`, `b` and `c`."""
     quoted = [f"`{name}`" for name in names]
