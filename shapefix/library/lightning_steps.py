@@ -20,6 +20,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import is_closed, lineage, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children, dotted_name, nodes
+from shapefix.interpreter.refused_calls import is_refused
 from shapefix.interpreter.values import ClassValue, FunctionValue, Unknown, Value
 from shapefix.library.lightning import LIGHTNING_MODULE
 from shapefix.library.registry import derives, method
@@ -101,7 +102,7 @@ def _faults(
             yield StepFault.HOOK, method, method.name
     for name, given in ARGUMENTS.items() if is_new else ():
         method = _method(cls, name)
-        if method is not None and not _takes(method.params, len(given) + 1):
+        if method is not None and is_refused(cls.fields[name], [Unknown()] * (len(given) + 1), ()):
             yield StepFault.ARGUMENTS, method, method.name
     for name in sorted(WITHOUT_LOG) if is_new else ():
         method = _method(cls, name)
@@ -130,15 +131,6 @@ def _faults(
         found = _fault_of_step(step)
         if found is not None:
             yield found[0], step, found[1]
-
-
-def _takes(params: cst.Parameters, number: int) -> bool:
-    """Whether a function can be called with a number of arguments by position."""
-    positional = (*params.posonly_params, *params.params)
-    required = sum(each.default is None for each in positional)
-    if any(each.default is None for each in params.kwonly_params):
-        return False
-    return required <= number and (number <= len(positional) or isinstance(params.star_arg, cst.Param))
 
 
 def _logging(method: cst.FunctionDef) -> Iterator[cst.Call]:
