@@ -119,6 +119,14 @@ class LayoutStep:
         """Operation as shown in evidence: "transposed", "converted to float32"."""
         return self.op.text + self.detail
 
+    @property
+    def first(self) -> LayoutStep:
+        """The first operation of the tensor."""
+        step = self
+        while step.source is not None:
+            step = step.source
+        return step
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LabelMask:

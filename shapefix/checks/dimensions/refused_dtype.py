@@ -130,10 +130,7 @@ def _origins(tensor: TensorValue) -> Iterator[Evidence]:
     step = tensor.origin
     if step is None:
         return
-    first = step
-    while first.source is not None:
-        first = first.source
-    for each in (first, step) if first is not step else (step,):
+    for each in dict.fromkeys((step.first, step)):
         yield Evidence(each.place.span, f"{each.text} here{_like_its_value(each.place)}")
 
 
@@ -153,12 +150,11 @@ def _fill_value(place: Place) -> cst.Arg | None:
 
 def _filled_with_floats(event: OpRejected, operand: cst.BaseExpression) -> Edit | None:
     """Fill with 1.0 instead of 1, for a variable used only as an argument of the refusing function."""
-    origin, call, module = event.operands[1].tensor.origin, event.place.node, event.place.module
-    while origin is not None and origin.source is not None:
-        origin = origin.source
-    if origin is None or origin.place.module is not module:
+    step, call, module = event.operands[1].tensor.origin, event.place.node, event.place.module
+    if step is None or step.first.place.module is not module:
         return None
-    given = _fill_value(origin.place)
+    made = step.first.place
+    given = _fill_value(made)
     if given is None or not isinstance(given.value, cst.Integer) or not isinstance(call, cst.Call):
         return None
     function = enclosing_function(event.place)
@@ -175,7 +171,7 @@ def _filled_with_floats(event: OpRejected, operand: cst.BaseExpression) -> Edit 
     assigned = [
         target.target
         for node in nodes(scope)
-        if isinstance(node, cst.Assign) and node.value is origin.place.node
+        if isinstance(node, cst.Assign) and node.value is made.node
         for target in node.targets
     ]
     others = [each for each in uses if id(each) not in inside and not any(each is one for one in assigned)]

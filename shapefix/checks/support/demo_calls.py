@@ -45,10 +45,10 @@ def _compared(test: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 def _made_in(tensor: TensorValue, call: Place, demo: cst.CSTNode) -> bool:
     """Whether the first step of a tensor is in the demo."""
-    step = tensor.origin
-    while step is not None and step.source is not None:
-        step = step.source
-    return step is not None and step.place.module is call.module and demo in _around(step.place)
+    if tensor.origin is None:
+        return False
+    made = tensor.origin.first.place
+    return made.module is call.module and demo in _around(made)
 
 
 def _around(place: Place) -> list[cst.CSTNode]:
