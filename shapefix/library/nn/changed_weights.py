@@ -12,7 +12,6 @@ from shapefix.domains.devices import ModuleDevice
 from shapefix.interpreter import hooks
 from shapefix.interpreter.alternatives import united
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
-from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import PATHS, join_values
@@ -31,7 +30,7 @@ from shapefix.interpreter.values import (
     facts_of,
 )
 from shapefix.library.nn.dtypes import WeightDtype, convert_tensors
-from shapefix.library.nn.module import MODULE, modules_in
+from shapefix.library.nn.module import MODULE, is_own_module, modules_in
 from shapefix.library.nn.saved_states import note_loaded
 from shapefix.library.nn.training import Trained
 from shapefix.library.registry import derives, lookup_method, method
@@ -86,12 +85,8 @@ def invalidate_weights(ev: Evaluator, value: Value) -> None:
 def _is_module(value: Value) -> bool:
     if isinstance(value, LibraryObject):
         return derives(value.kind, MODULE)
-    if ModuleDevice in facts_of(value):
-        return True
     # The facts of an object made on another path are not written yet when paths are joined.
-    return isinstance(value, InstanceValue) and any(
-        derives(base, MODULE) for base in outside_bases(value.cls)
-    )
+    return ModuleDevice in facts_of(value) or is_own_module(value)
 
 
 @join_values

@@ -35,8 +35,8 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.library.nn.layers import fields_of
-from shapefix.library.nn.module import MODULE
-from shapefix.library.registry import declare, derives, function, method
+from shapefix.library.nn.module import MODULE, is_own_module
+from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import alias_of
 from shapefix.tensors.polynomials import Size
 
@@ -312,9 +312,7 @@ def _entries(owner: Value | None) -> DictValue:
 
 
 def _is_child(value: Value) -> bool:
-    if isinstance(value, InstanceValue):
-        return any(derives(base, MODULE) for base in outside_bases(value.cls))
-    return isinstance(value, (LibraryObject, TensorValue))
+    return is_own_module(value) or isinstance(value, (LibraryObject, TensorValue))
 
 
 @method(DICT, "add_module", "register_module", "__setitem__")

@@ -225,6 +225,13 @@ def to(call: Call) -> Value:
     return receiver
 
 
+def is_own_module(value: Value) -> bool:
+    """Check for an object of a project class derived from `nn.Module`."""
+    return isinstance(value, InstanceValue) and any(
+        derives(base, MODULE) for base in outside_bases(value.cls)
+    )
+
+
 def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
     """The module and all known modules below it."""
     seen: set[int] = set()
