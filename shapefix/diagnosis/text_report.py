@@ -15,7 +15,7 @@ from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of, is_installed
 from shapefix.diagnosis.size_origins import SizeOrigin
-from shapefix.diagnostics import TRACED_ERROR, Applicability, Evidence, Role
+from shapefix.diagnostics import TRACED_ERROR, Applicability, Diagnostic, Evidence, Role
 from shapefix.report.cells import wrapped
 from shapefix.report.essentials import essential_steps
 from shapefix.report.full import render as render_findings
@@ -58,13 +58,8 @@ def render(
             for line in patch:
                 shown = visible(line.replace("\r\n", "\n"), "\n\t")
                 yield _styled(shown, _STYLES_OF_PATCH.get(shown[:1], ""), view)
-        if is_applied:
-            pass
-        elif sum(line.startswith("+++ ") for line in patch) == 1 and diagnosis.live is not None:
-            yield "\nTo put this repair into a new cell: %shapefix why --apply\n"
-        elif patch and diagnosis.live is None:
-            unsafe = first.finding.fix is not None and first.finding.fix.applicability is Applicability.UNSAFE
-            yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
+        if patch and not is_applied:
+            yield from _how_to_apply(diagnosis, first.finding, patch)
     else:
         yield from _unexplained(diagnosis, view)
     if "device-side assert" in diagnosis.error.message:
@@ -163,6 +158,15 @@ def _styled(text: str, style: str, view: View) -> str:
 
 def _row(line: str, view: View) -> Iterator[str]:
     yield (line if len(line) <= view.width else line[: view.width - 1] + "…") + "\n"
+
+
+def _how_to_apply(diagnosis: Diagnosis, finding: Diagnostic, patch: Sequence[str]) -> Iterator[str]:
+    """Yield the option to write the fix; in a session, a fix of one cell goes into a new one."""
+    if diagnosis.live is None:
+        unsafe = finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+        yield f"\nTo write this repair: add --apply{' --unsafe-fixes' if unsafe else ''}\n"
+    elif sum(line.startswith("+++ ") for line in patch) == 1:
+        yield "\nTo put this repair into a new cell: %shapefix why --apply\n"
 
 
 def _where(place: ProjectFrame, view: View) -> str:

@@ -218,8 +218,9 @@ def _method(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> BoundM
     if isinstance(owner, LibraryObject):
         kinds: tuple[str, ...] = (owner.kind,)
     elif (own := member(owner.cls, name)) is not None:
-        is_plain = isinstance(own, FunctionValue) and own.binding is Binding.PLAIN
-        return BoundMethod(owner, own) if is_plain and isinstance(own, FunctionValue) else None
+        if isinstance(own, FunctionValue) and own.binding is Binding.PLAIN:
+            return BoundMethod(owner, own)
+        return None
     else:
         kinds = tuple(outside_bases(owner.cls))
     for kind in kinds:

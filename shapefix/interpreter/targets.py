@@ -25,13 +25,13 @@ from shapefix.interpreter.names import resolved, scope_of
 from shapefix.interpreter.refinement import name_size, refine_rank, reject_sizes, target_name
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
     Binding,
     ClassValue,
     Constant,
     FunctionValue,
     InstanceValue,
-    Integer,
     LibraryObject,
     ModuleValue,
     Reference,
@@ -234,10 +234,11 @@ def _with_further(owner: DictValue, value: Value) -> Value | None:
         return None
     if owner.closed:
         return value
-    held = owner.rest
-    if held is None or _is_made_alike(held, value):
-        return value if held is not None else None
-    joined: Value = join(held, value)
+    if owner.rest is None:
+        return None
+    if _is_made_alike(owner.rest, value):
+        return value
+    joined: Value = join(owner.rest, value)
     return joined
 
 
@@ -250,16 +251,11 @@ def _is_made_alike(first: Value, second: Value) -> bool:
         and second.place is not None
         and first.place.node is second.place.node
         and first.arguments.keys() == second.arguments.keys()
-        and all(_is_equal(value, second.arguments[name]) for name, value in first.arguments.items())
+        and all(
+            value is second.arguments[name] or equal(value, second.arguments[name])
+            for name, value in first.arguments.items()
+        )
     )
-
-
-def _is_equal(first: Value, second: Value) -> bool:
-    if isinstance(first, Integer) and isinstance(second, Integer):
-        return first.size == second.size
-    if isinstance(first, Constant) and isinstance(second, Constant):
-        return type(first.value) is type(second.value) and first.value == second.value
-    return first is second
 
 
 def set_contents(ev: Evaluator, owner: ListValue, contents: Contents) -> None:

@@ -75,12 +75,15 @@ class Unknown(Value):
         return found
 
     def _part(self, key: str, hint: str) -> Unknown:
-        part = Unknown(hint) if self.hint else Lost(hint)
+        part = self._new_part(hint)
         part.origin = self.origin
         if self.isolation is not None and self.isolation.of_parts:
             part.isolation = self.isolation
         self.attributes[key] = part
         return part
+
+    def _new_part(self, hint: str) -> Unknown:
+        return Unknown(hint) if self.hint else Lost(hint)
 
     @property
     def has_size(self) -> bool:
@@ -107,13 +110,8 @@ class Lost(Unknown):
 
     __slots__ = ()
 
-    def _part(self, key: str, hint: str) -> Unknown:
-        part = Lost(hint)
-        part.origin = self.origin
-        if self.isolation is not None and self.isolation.of_parts:
-            part.isolation = self.isolation
-        self.attributes[key] = part
-        return part
+    def _new_part(self, hint: str) -> Unknown:
+        return Lost(hint)
 
 
 def unfollowed(place: Place) -> Unknown:

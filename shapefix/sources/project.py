@@ -68,12 +68,11 @@ def project_root(path: str, otherwise: str | None = None) -> str:
 def _root_above(folder: str) -> str:
     """Return the current folder if it is above and lists packages, else the folder itself."""
     try:
-        current = str(Path.cwd())
+        current = Path.cwd()
     except OSError:  # it was removed
         return folder
-    is_above = os.path.abspath(folder).startswith(current.rstrip(os.sep) + os.sep)
-    lists = any(os.path.isfile(os.path.join(current, name)) for name in _LISTS_OF_PACKAGES)
-    return current if is_above and lists else folder
+    lists = any((current / name).is_file() for name in _LISTS_OF_PACKAGES)
+    return str(current) if lists and Path(os.path.abspath(folder)).is_relative_to(current) else folder
 
 
 class Project:

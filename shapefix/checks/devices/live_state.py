@@ -151,20 +151,24 @@ def _rebinds(module: Module, scope: cst.CSTNode, model: str) -> bool:
 def _second_names(event: OptimizerStepped, rule: Rule) -> Iterator[Diagnostic]:
     """Report `best_model = model` under a comparison, in a training loop."""
     for step in (event.place, *event.calls):
-        module = step.module
-        scope = enclosing_function(step) or module.tree
+        module, function = step.module, enclosing_function(step)
         for loop in enclosing(module, step.node):
-            if not isinstance(loop, (cst.For, cst.While)) or enclosing_function(Place(module, loop)) is not (
-                enclosing_function(step)
-            ):
+            is_loop = isinstance(loop, (cst.For, cst.While))
+            if not is_loop or enclosing_function(Place(module, loop)) is not function:
                 continue
             for kept in _compared_copies(loop):
-                name, model = module.code(kept.targets[0].target), _model_of(kept.value)
-                if isinstance(kept.value, cst.Call) and _is_loaded(scope, name):
-                    continue
-                if _is_model(module, scope, model) and not _rebinds(module, scope, model):
-                    if _is_read_after(module, scope, loop, name):
-                        yield _second_name(event, rule, Place(module, kept), step)
+                if _changes_later(module, function or module.tree, loop, kept):
+                    yield _second_name(event, rule, Place(module, kept), step)
+
+
+def _changes_later(module: Module, scope: cst.CSTNode, loop: cst.CSTNode, kept: cst.Assign) -> bool:
+    """Whether a statement keeps a model as a second name, and code reads the name after the loop."""
+    name, model = module.code(kept.targets[0].target), _model_of(kept.value)
+    if isinstance(kept.value, cst.Call) and _is_loaded(scope, name):
+        return False
+    if not _is_model(scope, model) or _rebinds(module, scope, model):
+        return False
+    return _is_read_after(module, scope, loop, name)
 
 
 def _compared_copies(loop: cst.CSTNode) -> Iterator[cst.Assign]:
@@ -176,10 +180,9 @@ def _compared_copies(loop: cst.CSTNode) -> Iterator[cst.Assign]:
         if any(isinstance(each, (cst.Break, cst.Return, cst.Raise)) for each in inside):
             continue
         for each in inside:
-            if isinstance(each, cst.Assign) and len(each.targets) == 1:
-                if _model_of(each.value) and dotted_name(each.targets[0].target):
-                    if "best" in dotted_name(each.targets[0].target).lower():
-                        yield each
+            if isinstance(each, cst.Assign) and len(each.targets) == 1 and _model_of(each.value):
+                if "best" in dotted_name(each.targets[0].target).lower():
+                    yield each
 
 
 def _model_of(value: cst.BaseExpression) -> str:
@@ -200,7 +203,7 @@ def _is_loaded(scope: cst.CSTNode, name: str) -> bool:
     )
 
 
-def _is_model(module: Module, scope: cst.CSTNode, model: str) -> bool:
+def _is_model(scope: cst.CSTNode, model: str) -> bool:
     """Whether code calls the methods of a module on a name."""
     own = {f"{model}.{method}" for method in ("parameters", "train", "eval", "state_dict")}
     return any(isinstance(each, cst.Call) and dotted_name(each.func) in own for each in nodes(scope))

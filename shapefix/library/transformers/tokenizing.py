@@ -207,8 +207,7 @@ class _Rows:
         """Number of tokens of each row, as a list; None if unknown."""
         if self.tensors is not False or not self.given.several or self.length is None:
             return None
-        axes = NO_AXES if self.given.axis is None else frozenset({self.given.axis})
-        return ListValue(None, Integer(self.length), self.given.count, axes)
+        return self._several(Integer(self.length))
 
     def listed(self, item: Value) -> Value:
         """List of items for each text, one item for each token."""
@@ -219,8 +218,12 @@ class _Rows:
             return row
         if self.given.count is not None and self.given.count.value == 1:
             return ListValue((row,))
+        return self._several(row)
+
+    def _several(self, item: Value) -> Value:
+        """List of one item for each text."""
         axes = NO_AXES if self.given.axis is None else frozenset({self.given.axis})
-        return ListValue(None, row, self.given.count, axes)
+        return ListValue(None, item, self.given.count, axes)
 
 
 def _subject(given: BoundArguments) -> str:

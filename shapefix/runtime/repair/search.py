@@ -225,9 +225,10 @@ class _Search:
         self, trial: RepairTrial, sources: PatchedSources | None = None
     ) -> list[RepairCandidate]:
         read = self._reader.findings(sources or trial.sources, trial.files)
+        is_unchanged = sources is None or sources.key == trial.sources.key
         of_run = [
             finding
-            for finding in trial.found.diagnostics
+            for finding in (trial.found.diagnostics if is_unchanged else ())
             if usable(finding) and trial.failure(finding) is None
         ]
         of_check = [
@@ -235,14 +236,11 @@ class _Search:
             for finding in read
             if usable(finding) and finding.severity is not Severity.INFO and self._reader.is_reported(finding)
         ]
-        if sources is not None and sources.key != trial.sources.key:
-            of_run = []
         places = {_code_and_row(each) for each in of_run}
         # At one place, the repair that `check` offers comes first: it knows the way to the place.
-        of_check.sort(key=lambda each: _code_and_row(each) not in places)
-        known = sum(_code_and_row(each) in places for each in of_check)
-        ordered = (*of_check[:known], *of_run, *of_check[known:])
-        return [RepairCandidate(((finding, usable(finding)[0]),)) for finding in ordered]
+        same = [each for each in of_check if _code_and_row(each) in places]
+        others = [each for each in of_check if _code_and_row(each) not in places]
+        return [RepairCandidate(((each, usable(each)[0]),)) for each in (*same, *of_run, *others)]
 
     def _no_regression(self, trial: RepairTrial) -> bool:
         """Whether a run is as good as the best one: it trains if the best one does, without a new finding."""
