@@ -124,7 +124,12 @@ def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         option = node.args[0]
         for keyword in node.keywords:
             if keyword.arg == "default" and isinstance(option, ast.Constant):
-                yield str(option.value).lstrip("-").replace("-", "_"), keyword.value
+                yield option_name(str(option.value)), keyword.value
+
+
+def option_name(option: str) -> str:
+    """Return the attribute of an option: `batch_size` for `--batch-size`."""
+    return option.lstrip("-").replace("-", "_")
 
 
 def last_name(target: ast.expr) -> str:

@@ -47,9 +47,7 @@ def _conversion(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix 
     """Give an option its type, or convert the text of a setting in the failing call."""
     options = [
         (parsed, node)
-        for parsed in failure.files("add_argument")
-        for node in ast.walk(parsed.tree)
-        if isinstance(node, ast.Call) and last_name(node.func) == "add_argument"
+        for parsed, node in failure.calls("add_argument")
         if any(_is_place(parsed, node, each) and "type=" in each.message for each in evidence)
     ]
     if len(options) == 1:

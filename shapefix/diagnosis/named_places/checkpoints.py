@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain
 
-from shapefix.diagnosis.named_places.failures import ExplainedFailure, ParsedFile, search_for
-from shapefix.diagnosis.size_origins import last_name
+from shapefix.diagnosis.named_places.failures import ExplainedFailure, search_for
 from shapefix.diagnostics import Evidence
 
 _WRAPPERS = {"module.": ("DataParallel", "DistributedDataParallel", "DDP"), "_orig_mod.": ("compile",)}
@@ -19,9 +19,9 @@ def _saved_states(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the calls with a prefix in the message, and the saves of the loaded file."""
     for prefix, wrappers in _WRAPPERS.items():
         if f'"{prefix}' in failure.explanation.message:
-            for parsed, call in _calls(failure, wrappers):
+            for parsed, call in chain.from_iterable(map(failure.calls, wrappers)):
                 yield parsed.place(call, f"this puts `{prefix}` before the names of the state")
-    saves = list(_calls(failure, _SAVES))
+    saves = list(chain.from_iterable(map(failure.calls, _SAVES)))
     loaded = {
         text for _, node in failure.line() if isinstance(node, ast.Constant) and (text := _file_name(node))
     }
@@ -36,10 +36,3 @@ def _saved_states(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 def _file_name(node: ast.Constant) -> str:
     return node.value if isinstance(node.value, str) and "." in node.value else ""
-
-
-def _calls(failure: ExplainedFailure, names: tuple[str, ...]) -> Iterator[tuple[ParsedFile, ast.Call]]:
-    for parsed in failure.files():
-        for node in ast.walk(parsed.tree):
-            if isinstance(node, ast.Call) and last_name(node.func) in names:
-                yield parsed, node

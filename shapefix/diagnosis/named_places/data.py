@@ -9,7 +9,7 @@ from itertools import islice
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, parsed_file, search_for
 from shapefix.diagnosis.project_frames import setting_files
-from shapefix.diagnosis.size_origins import last_name
+from shapefix.diagnosis.size_origins import last_name, option_name
 from shapefix.diagnostics import Evidence, Role, Span
 from shapefix.sources.text import Unreadable, read_settings
 
@@ -29,15 +29,13 @@ def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
             if found is not None and found["name"] in names:
                 text = f"YAML reads `{found['value']}` as text; write `{_with_point(found['value'])}`"
                 yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
-    for parsed in failure.files("add_argument"):
-        for node in ast.walk(parsed.tree):
-            if isinstance(node, ast.Call) and last_name(node.func) == "add_argument" and node.args:
-                option = node.args[-1]
-                given = {keyword.arg for keyword in node.keywords}
-                if isinstance(option, ast.Constant) and given.isdisjoint({"type", "action"}):
-                    if str(option.value).lstrip("-").replace("-", "_") in names:
-                        kind = _type_of_default(node)
-                        yield parsed.place(node, f"this option is text: `type={kind}` is missing")
+    for parsed, call in failure.calls("add_argument"):
+        option = call.args[-1] if call.args else None
+        given = {keyword.arg for keyword in call.keywords}
+        if isinstance(option, ast.Constant) and given.isdisjoint({"type", "action"}):
+            if option_name(str(option.value)) in names:
+                kind = _type_of_default(call)
+                yield parsed.place(call, f"this option is text: `type={kind}` is missing")
 
 
 def _given_names(failure: ExplainedFailure) -> Iterator[str]:

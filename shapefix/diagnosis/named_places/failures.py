@@ -9,6 +9,7 @@ from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.size_origins import last_name
 from shapefix.diagnosis.value_search import ValueSearch
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Evidence, Role, Span
@@ -73,6 +74,13 @@ class ExplainedFailure:
     def files(self, name: str = "") -> Iterator[ParsedFile]:
         """Yield the files of the stack, then all others of the project, if they have a name."""
         yield from project_files(self.frames, self.folder, name)
+
+    def calls(self, name: str) -> Iterator[tuple[ParsedFile, ast.Call]]:
+        """Yield the calls of functions with a name in the files of the project."""
+        for parsed in self.files(name):
+            for node in ast.walk(parsed.tree):
+                if isinstance(node, ast.Call) and last_name(node.func) == name:
+                    yield parsed, node
 
 
 def project_files(frames: Sequence[ProjectFrame], folder: str, name: str = "") -> Iterator[ParsedFile]:

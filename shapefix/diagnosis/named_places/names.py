@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, classes_named, parsed_file, search_for
-from shapefix.diagnosis.size_origins import last_name
+from shapefix.diagnosis.size_origins import option_name
 from shapefix.diagnostics import Evidence
 
 _MOST_ATTRIBUTES = 6
@@ -29,22 +29,15 @@ def _missing_option(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the option of the command line with a similar name, or the parser without it."""
     name = failure.fields["name"]
     options: dict[str, Evidence] = {}
-    parsers: list[Evidence] = []
-    for parsed in failure.files("ArgumentParser"):
-        for node in ast.walk(parsed.tree):
-            called = last_name(node.func) if isinstance(node, ast.Call) else ""
-            if isinstance(node, ast.Call) and called == "ArgumentParser":
-                parsers.append(parsed.place(node, f"no option of this parser sets `{name}`"))
-            elif isinstance(node, ast.Call) and called == "add_argument":
-                texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
-                for option in map(str, texts):
-                    key = option.lstrip("-").replace("-", "_")
-                    options[key] = parsed.place(node, f"a similar option: `{option}`")
+    for parsed, call in failure.calls("add_argument"):
+        for option in (str(each.value) for each in call.args if isinstance(each, ast.Constant)):
+            options[option_name(option)] = parsed.place(call, f"a similar option: `{option}`")
     if name in options:
         return
     for similar in similar_names(name, options)[:1]:
         yield options[similar]
-    yield from parsers
+    for parsed, call in failure.calls("ArgumentParser"):
+        yield parsed.place(call, f"no option of this parser sets `{name}`")
 
 
 @search_for("unpickled-name")
