@@ -31,6 +31,7 @@ from shapefix.interpreter.values import (
     Value,
     as_tensor,
     is_text,
+    is_written,
     present,
 )
 
@@ -115,9 +116,10 @@ def of_library(ev: Evaluator, kind: str, owner: Value, name: str, node: cst.CSTN
 
 
 def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNode) -> Value:
-    if name in owner.fields:
-        return owner.fields[name]
+    found = owner.fields.get(name)
     own = member(owner.cls, name)
+    if found is not None and not (is_written(found) and member(owner.cls, "__getattr__") is not None):
+        return found
     if own is not None:
         return bound(ev, own, owner, node)
     if name == "__class__":
@@ -236,8 +238,9 @@ def _may_be_module(ev: Evaluator, node: cst.CSTNode) -> bool:
 
 
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
-    if name in owner.attributes:
-        return owner.attributes[name]
+    found = owner.attributes.get(name)
+    if found is not None and not is_written(found):
+        return found
     if isinstance(owner, OneOf) and (methods := _of_choices(ev, owner, name, node)) is not None:
         return methods
     owner.used_as = ev.library.object_with(name)

@@ -15,7 +15,7 @@ from shapefix.interpreter.budget import LAST_STEP, REHEARSAL_STEPS, OutOfBudget,
 from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.journal import Changes, Journal
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Module, Place, is_remainder, nodes
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import ClassValue, FunctionValue, Scope, Unknown, Value
 from shapefix.tensors.polynomials import Size
@@ -310,13 +310,14 @@ class Evaluator:
     def may_not_reach(self, made_in: object) -> bool:
         """Check whether a value reached this place through an uncertain branch of a function.
 
-        Conditions in the functions that got the value may exclude it. A value that was created
+        Conditions in the functions that got the value may exclude it, but those that select some passes of a
+        loop, `step % 10 == 0`, exclude no value. A value that was created
         elsewhere, and returned, counts if the running function, or its caller, is in such a branch.
         """
         for handed_on, frame in enumerate(reversed(self.frames)):
             if frame.function is made_in:
                 return False
-            if frame.undecided:
+            if any(not any(map(is_remainder, nodes(test))) for test in frame.tests):
                 return handed_on < 2 or any(outer.function is made_in for outer in self.frames)
         return False
 

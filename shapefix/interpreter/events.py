@@ -149,3 +149,19 @@ class ArgumentsRefused(Event):
     given: int
     defined: Place | None
     undecided: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeywordRefused(Event):
+    """Call of a constructor of torch with a keyword that it lacks.
+
+    owner is the class, argument that of the call, accepted are the keywords of the constructor, and undecided
+    is whether the call is in a branch that may never be taken.
+    """
+
+    is_of_values: ClassVar[bool] = True
+
+    owner: str
+    argument: cst.Arg
+    accepted: tuple[str, ...]
+    undecided: bool

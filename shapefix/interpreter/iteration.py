@@ -74,13 +74,13 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
     if isinstance(iterable, InstanceValue):
         if member(iterable.cls, "__iter__") is not None:
             return call_method(ev, iterable, "__iter__", Arguments(), node)
-        if member(iterable.cls, "__getitem__") is not None:
-            element = call_method(ev, iterable, "__getitem__", Arguments([Unknown("index")]), node)
-            return ListValue(None, element)
         for base in outside_bases(iterable.cls):
             method = ev.library.method(base, "__iter__")
             if method is not None:
                 return method(Call(ev, f"{base}.__iter__", ev.place(node), Arguments(), iterable))
+        if member(iterable.cls, "__getitem__") is not None:
+            element = call_method(ev, iterable, "__getitem__", Arguments([Unknown("index")]), node)
+            return ListValue(None, element)
     if isinstance(iterable, Text):
         return ListValue(None, TEXT)
     if isinstance(iterable, Constant) and isinstance(iterable.value, str):

@@ -6,7 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import libcst as cst
 
@@ -269,6 +269,11 @@ def target_names(target: cst.CSTNode) -> Iterator[str]:
     elif isinstance(target, (cst.Tuple, cst.List)):
         for element in target.elements:
             yield from target_names(element.value)
+
+
+def is_remainder(node: cst.CSTNode) -> TypeGuard[cst.BinaryOperation]:
+    """Whether an expression counts in turns: `step % 10`."""
+    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
 
 
 def dotted_name(node: cst.CSTNode) -> str:

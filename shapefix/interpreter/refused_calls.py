@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.interpreter.classes import is_closed, member
 from shapefix.interpreter.evaluator import Evaluator, Flow
-from shapefix.interpreter.events import ArgumentsRefused
+from shapefix.interpreter.events import ArgumentsRefused, KeywordRefused
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.values import (
@@ -104,6 +104,15 @@ def report_wrong_count(
         return
     undecided = any(frame.undecided for frame in ev.frames)
     ev.emit(ArgumentsRefused(place, ev.calls, owner, function, wanted, most, given, defined, undecided))
+
+
+def report_wrong_keyword(
+    ev: Evaluator, place: Place, owner: str, argument: cst.Arg, accepted: tuple[str, ...]
+) -> None:
+    """Report a constructor with a keyword that it lacks, unless a handler expects the TypeError."""
+    if not ev.expects("TypeError"):
+        undecided = any(frame.undecided for frame in ev.frames)
+        ev.emit(KeywordRefused(place, ev.calls, owner, argument, accepted, undecided))
 
 
 def _own_init(cls: ClassValue) -> FunctionValue | None:

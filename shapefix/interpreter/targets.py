@@ -27,6 +27,8 @@ from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
+    TRUE,
+    WRITTEN,
     Binding,
     ClassValue,
     Constant,
@@ -226,6 +228,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             ev.journal.write(owner.fields, index.value, value)
     elif isinstance(owner, Unknown) and isinstance(index, Constant):
         ev.journal.write(owner.attributes, f"[{index.value!r}]", value)
+        ev.journal.write(owner.attributes, WRITTEN, TRUE)
 
 
 def _with_further(owner: DictValue, value: Value) -> Value | None:

@@ -33,6 +33,10 @@ class Isolation:
         self.of_parts = of_parts
 
 
+WRITTEN = "<written>"
+"""Attribute of an unknown value with an item set by the code."""
+
+
 class Unknown(Value):
     """Unknown value, perhaps with a name; its attributes and its size stay the same.
 
@@ -61,8 +65,12 @@ class Unknown(Value):
         return self._attributes
 
     def attribute(self, name: str) -> Value:
+        """Value of `value.name`: the same each time, until code writes an item of it.
+
+        The attribute may be a property with a new dictionary at each read.
+        """
         found = self.attributes.get(name)
-        if found is None:
+        if found is None or is_written(found):
             found = self._part(name, f"{self.hint}.{name}" if self.hint else name)
         return found
 
@@ -100,6 +108,11 @@ class Unknown(Value):
         if self._size is None:
             self._size = Size.symbol(self.hint or "n")
         return self._size
+
+
+def is_written(value: Value) -> bool:
+    """Whether the code has set an item of an unknown value."""
+    return isinstance(value, Unknown) and value._attributes is not None and WRITTEN in value._attributes
 
 
 class Lost(Unknown):

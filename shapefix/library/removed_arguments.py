@@ -27,6 +27,7 @@ _PREFIXES = {
     "peft.": "peft",
     "accelerate.": "accelerate",
     "datasets.": "datasets",
+    "torch.": "torch",
 }
 """Libraries by the start of qualified names."""
 _PATCHED_BY = {"trl": "unsloth"}

@@ -30,7 +30,8 @@ FILE = Path(removed_arguments.__file__).with_suffix(".json")
 class Source:
     """A library in wheels: the start of their names, the files with its definitions, and its public modules.
 
-    The files of transformers' models are left out: they take `**kwargs`.
+    The files of transformers' models are left out: they take `**kwargs`. Without public modules, all
+    classes, and all functions without an underscore, are public.
     """
 
     key: str
@@ -60,6 +61,13 @@ SOURCES = (
     Source("peft", "peft", r"peft/.*\.py", ("peft/__init__.py",)),
     Source("accelerate", "accelerate", r"accelerate/(utils/)?\w+\.py", ("accelerate/__init__.py",)),
     Source("datasets", "datasets", r"datasets/\w+\.py", ("datasets/__init__.py",)),
+    Source(
+        "torch",
+        "torch",
+        r"torch/(serialization|functional|optim/\w+|nn/(functional|modules/\w+|utils/[a-z]\w*)|utils/data/\w+"
+        r"|utils/checkpoint|onnx/utils|cuda/amp/\w+)\.py",
+        (),
+    ),
 )
 _EXPORTS = re.compile(r"^__all__ = [\[(](.*?)[\])]", re.MULTILINE | re.DOTALL)
 SIMPLE = frozenset(
@@ -156,6 +164,8 @@ class Wheel:
         for each in ast.parse(text).body:
             if isinstance(each, (ast.FunctionDef, ast.ClassDef)):
                 self._found.setdefault(each.name, []).append(each)
+                if not self._source.public and (isinstance(each, ast.ClassDef) or each.name[0] != "_"):
+                    self.exported.add(each.name)
 
 
 def _name(node: ast.expr) -> str:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
     reason="the data is of another version",
 )
 MODULES = {
+    "torch": ("torch", "torch.nn", "torch.optim.lr_scheduler"),
     "lightning": ("pytorch_lightning", "pytorch_lightning.callbacks", "pytorch_lightning.loggers"),
 }
 OLD = """

@@ -1,4 +1,4 @@
-"""SF407: an argument removed from transformers, Lightning or another library."""
+"""SF407: an argument removed from torch, transformers, Lightning or another library."""
 
 from __future__ import annotations
 
@@ -77,9 +77,12 @@ def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
     code = module.code(given.value)
     if code in OBSOLETE.get(event.keyword, ()):
         if isinstance(call, cst.Call) and call.args[0] is not given:
-            yield Fix(
-                Applicability.SAFE, "remove it: this is the default now", (dropped(module, call, given),)
+            why = (
+                ""
+                if event.keyword in REPLACED.get((event.package, event.function), {})
+                else ": this is the default now"
             )
+            yield Fix(Applicability.SAFE, f"remove it{why}", (dropped(module, call, given),))
         return
     instead = replacement((event.package, event.function), event.keyword, given.value, code)
     if instead is None:

@@ -25,7 +25,7 @@ from shapefix.domains.batches import BatchesDrawn, Collated
 from shapefix.interpreter.classes import is_closed, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import WrongCountUnpacked
-from shapefix.interpreter.modules import Place, nodes, target_names
+from shapefix.interpreter.modules import Place, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -143,15 +143,21 @@ def _depends_on_sample(place: Place) -> bool:
         body = place.node.body.body
         last = body[-1] if body else None
         if isinstance(last, cst.Try):
-            return any(not _leaves(handler.body) for handler in last.handlers)
+            return any(_is_of_samples(handler) and not _leaves(handler.body) for handler in last.handlers)
         return isinstance(last, cst.If) and last.orelse is None and _reads_local(last.test, place.node)
     function = enclosing_function(place)
     around = enclosing(place.module, place.node)
     inner = around[around.index(function) :] if function is not None else []
-    if any(isinstance(node, cst.ExceptHandler) for node in inner):
-        return True
+    handlers = [node for node in inner if isinstance(node, cst.ExceptHandler)]
+    if handlers:
+        return all(map(_is_of_samples, handlers))
     tests = [node.test for node in inner if isinstance(node, cst.If)]
     return function is not None and any(_reads_local(test, function) for test in tests)
+
+
+def _is_of_samples(handler: cst.ExceptHandler) -> bool:
+    """Return whether a sample may raise what a handler catches: no index of a sampler is past the end."""
+    return handler.type is None or dotted_name(handler.type) != "IndexError"
 
 
 def _leaves(block: cst.BaseSuite) -> bool:

@@ -1,7 +1,8 @@
-"""SF414: a module, a loss or a scheduler called with a wrong number of arguments."""
+"""SF414: a module, a loss or a scheduler created or called with wrong arguments."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 
@@ -13,8 +14,8 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import appended
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate, counted
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Span
-from shapefix.interpreter.events import ArgumentsRefused
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Span
+from shapefix.interpreter.events import ArgumentsRefused, KeywordRefused
 from shapefix.interpreter.modules import Place, nodes
 
 _METRIC = "metrics"
@@ -26,7 +27,7 @@ _OF_EVALUATION = re.compile(r"(^|_)(val|valid|validation|eval|test|dev)", re.IGN
 def wrong_arguments(event: ArgumentsRefused, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.undecided or _is_tried(event):
         return
-    called = f"`{event.owner}.{event.function}`"
+    called = f"`{event.owner}`" if event.function == "__init__" else f"`{event.owner}.{event.function}`"
     missing = event.wanted[event.given :]
     if missing:
         named = " and ".join(f"`{name}`" for name in missing)
@@ -46,13 +47,40 @@ def wrong_arguments(event: ArgumentsRefused, context: CheckContext, rule: Rule) 
     )
 
 
-def _is_tried(event: ArgumentsRefused) -> bool:
+@rule("SF414", on=KeywordRefused)
+def wrong_keyword(event: KeywordRefused, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    keyword, module = event.argument.keyword, event.place.module
+    if keyword is None or event.undecided or _is_tried(event):
+        return
+    near = difflib.get_close_matches(keyword.value, event.accepted, 1, 0.75)
+    given = {each.keyword.value for each in _arguments(event.place) if each.keyword is not None}
+    meant = next((name for name in near if name not in given), None)
+    if meant is not None:
+        fix = Fix(Applicability.UNSAFE, f"rename it to `{meant}`", (Edit(module.span(keyword), meant),))
+    else:
+        fix = Fix(Applicability.DISPLAY, "remove it", ())
+    yield rule.diagnostic(
+        module.span(event.argument),
+        f"`{event.owner}` has no argument `{keyword.value}`"
+        + (f"; did you mean `{meant}`?" if meant is not None else ""),
+        error=ExpectedError("TypeError", f"got an unexpected keyword argument '{keyword.value}'"),
+        evidence=call_trace(event),
+        fixes=[fix],
+    )
+
+
+def _is_tried(event: ArgumentsRefused | KeywordRefused) -> bool:
     """Whether the call, or a call around it, is in a `try`, perhaps for this very error."""
     return any(
         isinstance(node, (cst.Try, cst.TryStar))
         for place in (event.place, *event.calls)
         for node in enclosing(place.module, place.node)
     )
+
+
+def _arguments(place: Place) -> tuple[cst.Arg, ...]:
+    """Return the arguments of the call at a place."""
+    return tuple(place.node.args) if isinstance(place.node, cst.Call) else ()
 
 
 def _error(event: ArgumentsRefused, missing: tuple[str, ...]) -> ExpectedError:

@@ -12,7 +12,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
-from shapefix.checks.support.syntax import enclosing, holds, is_remainder
+from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.gradients import carries_graph, lineage
@@ -21,7 +21,7 @@ from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import NumberRange, elements
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes
+from shapefix.interpreter.modules import Module, Place, children, dotted_name, is_remainder, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FunctionValue, Unknown
 

@@ -9,14 +9,14 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.lessons import reason_of_lesson
 from shapefix.checks.support.sequential_layers import is_stated_by_code
-from shapefix.checks.support.syntax import enclosing, is_remainder
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
 from shapefix.domains.devices import DeviceMismatch
-from shapefix.domains.operations import Discarded
+from shapefix.domains.operations import Discarded, Viewed
 from shapefix.interpreter.evaluator import Guard, Way
 from shapefix.interpreter.events import Event, OperationEvent, OpRejected
-from shapefix.interpreter.modules import Place, children, dotted_name, nodes
+from shapefix.interpreter.modules import Place, children, dotted_name, is_remainder, nodes
 from shapefix.interpreter.refinement import sizes_in
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import FunctionValue
@@ -32,6 +32,8 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
         return "the line may only show a result: the script makes its tensor, too"
     if reason := reason_of_lesson(event, found):
         return reason
+    if isinstance(event, Viewed) and found.condition is not None and _is_window(event.tensor):
+        return f"it is assumed that a run has {found.condition.text}"
     if not event.is_of_values:
         return ""
     way = context.way(event)
@@ -62,6 +64,28 @@ def _takes_arguments(function: FunctionValue) -> bool:
     """Whether a function gets values from its callers, a method from its object."""
     params = function.node.params
     return function.owner is not None or any((*params.posonly_params, *params.params, *params.kwonly_params))
+
+
+def _is_window(tensor: TensorValue) -> bool:
+    """Whether a tensor is a slice between bounds of a loop, of a tensor with nothing else known of it.
+
+    A text cut into windows has one row, where a batch has several.
+    """
+    step = tensor.origin
+    while step is not None and step.before is not None:
+        step = step.before
+    if step is None or step.op is not Op.SLICE or step.source is not None:
+        return False
+    around = enclosing(step.place.module, step.place.node)
+    targets = {
+        node.target.value
+        for node in around
+        if isinstance(node, cst.For) and isinstance(node.target, cst.Name)
+    }
+    bounds = (part for part in nodes(step.place.node) if isinstance(part, cst.SubscriptElement))
+    return any(
+        isinstance(node, cst.Name) and node.value in targets for each in bounds for node in nodes(each)
+    )
 
 
 _MADE = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})

@@ -8,10 +8,10 @@ from pathlib import PurePath
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_line
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.interpreter.events import Event, OperationEvent
-from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 
 _DEMO_NAME = re.compile(r"(?:^|_)(?:test|tests|demo|demos|example|examples)(?:_|$)")
@@ -21,7 +21,7 @@ def only_shown(event: Event, found: Diagnostic) -> Diagnostic:
     """Turn unsafe fixes into display fixes if a demo made the rejected tensor."""
     if not found.fixes or not isinstance(event, OperationEvent) or not event.calls:
         return found
-    demo = _demo(event.calls[0])
+    demo = _demo(event.calls[0]) or _trial(event)
     if demo is None or not any(_made_in(operand.tensor, event.calls[0], demo) for operand in event.operands):
         return found
     return replace(found, fixes=tuple(_shown(fix, event.calls[0], demo) for fix in found.fixes))
@@ -35,6 +35,18 @@ def _demo(call: Place) -> cst.CSTNode | None:
         if isinstance(node, cst.If) and any(dotted_name(part) == "__name__" for part in _compared(node.test)):
             return node
     return call.module.tree if _DEMO_NAME.search(PurePath(call.module.path).stem) else None
+
+
+def _trial(event: OperationEvent) -> cst.CSTNode | None:
+    """Return the line that tries a model with a tensor of its own, if the file creates another such model."""
+    call, owner = event.calls[0], enclosing_class(event.place)
+    around = _around(call)
+    if owner is None or any(isinstance(node, (cst.FunctionDef, cst.ClassDef)) for node in around):
+        return None
+    created = (node for node in nodes(call.module.tree) if isinstance(node, cst.Call))
+    if sum(dotted_name(node.func) == owner.name.value for node in created) < 2:
+        return None
+    return enclosing_line(call)
 
 
 def _compared(test: cst.BaseExpression) -> list[cst.BaseExpression]:

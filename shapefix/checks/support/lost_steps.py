@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.event_order import ends_early, is_certain, is_followed, of_kind, within
-from shapefix.checks.support.syntax import enclosing, is_remainder
+from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
     Backward,
@@ -21,7 +21,7 @@ from shapefix.domains.training import (
     TrainingEvent,
 )
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, dotted_name, nodes
+from shapefix.interpreter.modules import Module, dotted_name, is_remainder, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown
 from shapefix.tensors.ops import Op

@@ -43,7 +43,22 @@ RENAMED: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 """New names of arguments with the same meaning, by library and function."""
 
+_SCHEDULERS = (
+    *(
+        "ConstantLR",
+        "CosineAnnealingLR",
+        "CosineAnnealingWarmRestarts",
+        "CyclicLR",
+        "ExponentialLR",
+        "LRScheduler",
+    ),
+    *("LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR"),
+    *("ReduceLROnPlateau", "SequentialLR", "StepLR", "_LRScheduler"),
+)
+_PRINTS = {"verbose": "`scheduler.get_last_lr()`, to print the learning rate"}
+
 REPLACED: Mapping[tuple[str, str], Mapping[str, str]] = {
+    **{("torch", name): _PRINTS for name in _SCHEDULERS},
     ("transformers", "TrainingArguments"): _REPLACED_IN_TRAINING,
     ("transformers", "Seq2SeqTrainingArguments"): _REPLACED_IN_TRAINING,
     ("lightning", "Trainer"): {
@@ -91,6 +106,7 @@ OBSOLETE: Mapping[str, frozenset[str]] = {
     "stochastic_weight_avg": frozenset({"False"}),
     "amp_backend": frozenset({'"native"', "'native'"}),
     "distributed_backend": frozenset({"None"}),
+    "verbose": frozenset({"True", "False"}),
 }
 """Values of removed arguments with the effect of newer versions without the argument."""
 

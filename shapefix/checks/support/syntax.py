@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeGuard
 
 import libcst as cst
 
@@ -27,11 +26,6 @@ def number_index(node: cst.CSTNode) -> int | None:
     index = node.slice[0].slice
     value = index.value if isinstance(index, cst.Index) else None
     return value.evaluated_value if isinstance(value, cst.Integer) else None
-
-
-def is_remainder(node: cst.CSTNode) -> TypeGuard[cst.BinaryOperation]:
-    """Whether an expression counts in turns: `step % 10`."""
-    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
 
 
 def is_iterated(place: Place) -> bool:
