@@ -9,7 +9,7 @@ from enum import Enum
 import libcst as cst
 
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.modules import dotted_name, nodes
+from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.values import ClassValue
 
 HOOKS = {
@@ -87,6 +87,18 @@ class LightningStepFound(Event):
     owner: ClassValue
     method: cst.FunctionDef
     names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MetricUnlogged(Event):
+    """A callback waits for a value that the model never logs; the place is the creation of the callback.
+
+    kind is the class of the callback, metric the name of the value; logged are the calls of `self.log`.
+    """
+
+    kind: str
+    metric: str
+    logged: tuple[Place, ...]
 
 
 def logged_losses(step: cst.FunctionDef) -> Iterator[cst.BaseExpression]:

@@ -27,6 +27,20 @@ class RemovedArgument(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class RemovedName(Event):
+    """Import of a name of a library, or a read of it, in a version without it.
+
+    name is the qualified name, known the removed part of it: the name itself, or its module. version is the
+    first one without it.
+    """
+
+    package: str
+    name: str
+    known: str
+    version: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class MethodOverridden(Event):
     """Method of a library's class, overridden in the project.
 

@@ -59,7 +59,10 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
     if isinstance(owner, Unknown):
         return _of_unknown(ev, owner, name, node)
     if isinstance(owner, Reference):
-        return Reference(ev.library.public_name(f"{owner.name}.{name}"))
+        read = f"{owner.name}.{name}"
+        for hook in hooks.read_name:
+            hook(ev, read, node)
+        return Reference(ev.library.public_name(read))
     if isinstance(owner, ModuleValue):
         return _of_module(ev, owner, name)
     if isinstance(owner, LibraryObject):

@@ -80,6 +80,9 @@ copied: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
 read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
 
+read_name: Hooks[Callable[[Evaluator, str, cst.CSTNode], None]] = Hooks()
+"""A name of a library is imported, or read as an attribute of a module, at a node."""
+
 missing_key: Hooks[Callable[[Evaluator, DictValue, object, cst.CSTNode], None]] = Hooks()
 """A key is read at a node that a dictionary of known keys does not have."""
 

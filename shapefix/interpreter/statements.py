@@ -261,6 +261,9 @@ def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> Flow:
 def import_(ev: Evaluator, node: cst.Import) -> Flow:
     for alias in node.names:
         dotted = dotted_name(alias.name)
+        if ev.files.locate(ev.frame.module, dotted, 0) is None:
+            for hook in hooks.read_name:
+                hook(ev, dotted, alias)
         if alias.asname is not None:
             bind(ev, alias.asname.name, _imported_module(ev, dotted))
         else:
@@ -287,6 +290,8 @@ def import_from(ev: Evaluator, node: cst.ImportFrom) -> Flow:
         if path is not None:
             value = Imported(path, name)
         elif level == 0:
+            for hook in hooks.read_name:
+                hook(ev, f"{dotted}.{name}", alias)
             value = Reference(ev.library.public_name(f"{dotted}.{name}"))
         else:
             submodule = ev.files.locate(ev.frame.module, f"{dotted}.{name}" if dotted else name, level)

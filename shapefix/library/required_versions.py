@@ -16,6 +16,16 @@ _NEEDS_OLDER = {
 """The first version of a library with which the last release of another one cannot be installed."""
 
 
+_NEEDS_NEWER = {
+    ("numpy", "1.24"): ("torch", "2.0"),
+    ("numpy", "2.0"): ("torch", "2.5"),
+}
+"""The first version of a library for newer versions of Python than those of another, older library.
+
+torch 1.13 runs on Python 3.7, which refuses numpy 1.22, and torch 2.4 on Python 3.8, which refuses numpy 1.25.
+"""
+
+
 def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> bool:
     """Check whether every version permitted by the project is this one or a later one.
 
@@ -23,6 +33,9 @@ def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> boo
     """
     oldest = ev.oldest_versions.get(package) or ev.versions.get(package)
     if oldest is not None and release(oldest)[:2] < release(version)[:2]:
+        return False
+    beside = _NEEDS_NEWER.get((package, version))
+    if oldest is None and beside is not None and not is_at_least(ev, beside[1], beside[0]):
         return False
     return not any(
         release(version)[:2] >= release(first)[:2] and imports(ev, other)

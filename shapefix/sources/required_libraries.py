@@ -39,6 +39,7 @@ PACKAGES = (
         "Lightning-AI/pytorch-lightning",
         ((0, 10), (1, 9), (2, 99)),
     ),
+    RequiredLibrary("numpy", ("numpy",), "numpy/numpy", ((1, 26), (2, 99))),
     RequiredLibrary("trl", ("trl",), "huggingface/trl", ((0, 29), (1, 99))),
     RequiredLibrary("peft", ("peft",), "huggingface/peft", ((0, 99),)),
     RequiredLibrary("accelerate", ("accelerate",), "huggingface/accelerate", ((0, 34), (1, 99))),

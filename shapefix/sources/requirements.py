@@ -40,7 +40,7 @@ from shapefix.sources.versions import first_within, newest_within, pinned, relea
 
 _NEEDED_FIRST = tuple(
     each
-    for key in ("lightning", "accelerate", "datasets", "transformers", "peft", "trl")
+    for key in ("lightning", "accelerate", "datasets", "transformers", "peft", "trl", "numpy")
     for each in PACKAGES
     if each.key == key
 )

@@ -47,9 +47,9 @@ model = Model()
 model(data.tables)
 model(data.tables)
 """
-KEPT_DICTIONARY = NEW_DICTIONARY.replace("from parts import data", "data = {'user': torch.arange(4)}").replace(
-    "data.tables", "data"
-)
+KEPT_DICTIONARY = NEW_DICTIONARY.replace(
+    "from parts import data", "data = {'user': torch.arange(4)}"
+).replace("data.tables", "data")
 OWN_DATASET = """\
 import torch
 from torch.utils.data import DataLoader

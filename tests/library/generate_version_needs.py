@@ -26,6 +26,7 @@ LIBRARIES = {
     "peft": "peft",
     "accelerate": "accelerate",
     "datasets": "datasets",
+    "numpy": "numpy",
 }
 """Projects on PyPI, by the names of libraries here."""
 NEEDED = frozenset({"torch", "transformers", "accelerate", "datasets"})

@@ -1,0 +1,67 @@
+"""Modules, classes and functions of libraries without a place in newer versions.
+
+`removed_names.json` is written by tests/library/generate_removed_names.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import libcst as cst
+
+from shapefix.domains.versions import RemovedName
+from shapefix.interpreter import hooks
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.library.required_versions import is_at_least
+
+_PACKAGES = {
+    "accelerate": "accelerate",
+    "datasets": "datasets",
+    "lightning": "lightning",
+    "numpy": "numpy",
+    "peft": "peft",
+    "pytorch_lightning": "lightning",
+    "torch": "torch",
+    "transformers": "transformers",
+    "trl": "trl",
+}
+"""Libraries by the first part of qualified names."""
+_LIGHTNING = ("lightning.pytorch.", "pytorch_lightning.")
+"""The namespace of newer versions, and that in the data."""
+
+
+@cache
+def removed_names(package: str) -> Mapping[str, str]:
+    """First version without each removed name; a removed module stands for all of its names."""
+    return {name: version for version, names in _data()[package]["names"].items() for name in names.split()}
+
+
+def libraries() -> tuple[str, ...]:
+    """Return the libraries in the data."""
+    return tuple(_data())
+
+
+@cache
+def _data() -> Mapping[str, Mapping[str, Any]]:
+    path = files("shapefix.library") / "removed_names.json"
+    found: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+@hooks.read_name
+def note_removed_name(ev: Evaluator, name: str, node: cst.CSTNode) -> None:
+    """Emit an event for a name that all permitted versions of its library lack."""
+    package = _PACKAGES.get(name.partition(".")[0])
+    if package is None:
+        return
+    names, known = removed_names(package), name.replace(*_LIGHTNING)
+    while known not in names:
+        known = known.rpartition(".")[0]
+        if not known:
+            return
+    if is_at_least(ev, names[known], package):
+        ev.emit(RemovedName(ev.place(node), ev.calls, package, name, known, names[known]))

@@ -1,0 +1,207 @@
+"""Writes the modules, classes and functions of libraries that newer versions lack.
+
+    pip download --no-deps -d WHEELS transformers==4.40.0    # and some versions up to the newest one
+    python tests/library/generate_removed_names.py WHEELS
+
+writes `shapefix/library/removed_names.json`: the part of each library with wheels in the folder, and that of
+the installed numpy, which lists its removed names itself. Of the wheels nothing is imported; the installed
+libraries are asked whether they lack a name. A version between two wheels counts as the older one.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import sys
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from shapefix.library import removed_names
+
+FILE = Path(removed_names.__file__).with_suffix(".json")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A library in wheels: its key, the start of the wheels' names, and its modules with public definitions."""
+
+    key: str
+    wheels: str
+    modules: str = r"(\w+/)*\w+\.py"
+
+
+SOURCES = (
+    Source("transformers", "transformers", r"transformers/(\w+|data/\w+|data/\w+/\w+)\.py"),
+    Source("datasets", "datasets", r"datasets/(\w+/)?\w+\.py"),
+    Source("lightning", "pytorch_lightning"),
+    Source("trl", "trl"),
+    Source("peft", "peft", r"peft/(\w+/)?\w+\.py"),
+    Source("accelerate", "accelerate"),
+    Source(
+        "torch",
+        "torch",
+        r"torch/(\w+|optim/\w+|nn/(\w+|modules/\w+|utils/\w+|parallel/\w+)|utils/(\w+|data/\w+|data/_utils/\w+)"
+        r"|cuda/(\w+|amp/\w+)|autograd/\w+|distributions/\w+|distributed/\w+|onnx/\w+)\.py",
+    ),
+)
+_PRIVATE = re.compile(
+    r"(^|/)(tests?|testing|_vendor|_internal|_C|_inductor|_dynamo|commands)(/|$)|(^|/)_[a-z]\w*/"
+)
+_NATIVE = "torch/_C/_VariableFunctions.pyi"
+_OPEN = re.compile(r"\b(globals\(\)|sys\.modules|__getattr__|vars\(\))")
+
+
+class Wheel:
+    """The names of one version, with their modules; names of a module that makes some at run time are left out."""
+
+    def __init__(self, path: Path, source: Source) -> None:
+        self.version = path.name.split("-")[1]
+        self.names: set[str] = set()
+        self.open: set[str] = set()
+        with zipfile.ZipFile(path) as archive:
+            for file in archive.namelist():
+                if file == _NATIVE:
+                    self._read(archive.read(file).decode("utf-8"), "torch")
+                elif file.endswith(".py") and file.startswith(f"{source.wheels}/"):
+                    if _PRIVATE.search(file.rpartition("/")[0]):
+                        continue
+                    module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+                    self.names.add(module)
+                    if re.fullmatch(source.modules, file):
+                        self._read(archive.read(file).decode("utf-8"), module, file.endswith("__init__.py"))
+                    elif file.startswith("transformers/models/"):
+                        self._export(archive.read(file).decode("utf-8"))
+
+    def _read(self, text: str, module: str, is_package: bool = False) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+        if _OPEN.search(text):
+            self.open.add(module)
+        for name in _bound(tree.body, module if is_package else None):
+            if name == "*":
+                self.open.add(module)
+            elif not name.startswith("_"):
+                self.names.add(f"{module}.{name}")
+        for listed in re.findall(r"^_import_structure.*?^\}", text, re.MULTILINE | re.DOTALL):
+            self.names.update(f"{module}.{name}" for name in re.findall(r"[\"'](\w+)[\"']", listed))
+        for listed in re.findall(
+            r"_import_structure\[.*?\](?: = |\.extend\(|\.append\()(.*?)[\])]", text, re.DOTALL
+        ):
+            self.names.update(f"{module}.{name}" for name in re.findall(r"[\"'](\w+)[\"']", listed))
+
+    def _export(self, text: str) -> None:
+        """Add the public names of one of transformers' models, exported by the package itself."""
+        for listed in re.findall(r"^__all__ = [\[(](.*?)[\])]", text, re.MULTILINE | re.DOTALL):
+            self.names.update(f"transformers.{name}" for name in re.findall(r"[\"'](\w+)[\"']", listed))
+
+    def has(self, name: str) -> bool:
+        """Whether this version may have a name."""
+        return name in self.names or name.rpartition(".")[0] in self.open
+
+
+def _bound(body: list[ast.stmt], package: str | None) -> Iterator[str]:
+    """Functions and classes of a module, and the names that a package imports from its own modules.
+
+    `*` stands for a star import.
+    """
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom):
+            is_own = (
+                node.level > 0 or (node.module or "").partition(".")[0] == (package or "").partition(".")[0]
+            )
+            for each in node.names:
+                if each.name == "*" or (package is not None and is_own):
+                    yield each.asname or each.name
+        else:
+            for field in ("body", "orelse", "finalbody"):
+                yield from _bound(getattr(node, field, []), package)
+            for handler in getattr(node, "handlers", []):
+                yield from _bound(handler.body, package)
+
+
+def installed_has(name: str) -> bool | None:
+    """Whether the installed library has a name; None if it is not installed."""
+    top = name.partition(".")[0]
+    try:
+        importlib.import_module(top)
+    except ImportError:
+        return None
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError as error:
+            if error.name is None or not ".".join(parts).startswith(error.name):
+                # The module is there, and needs another library.
+                return True
+            continue
+        except Exception:  # noqa: BLE001
+            return True
+        for part in parts[count:]:
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                return False
+            except Exception:  # noqa: BLE001
+                return True
+        return True
+    return False
+
+
+def removed(wheels: list[Wheel]) -> dict[str, object]:
+    """Names that some version has and the newest lacks, by the first version without them.
+
+    Of a removed module only the module itself is kept.
+    """
+    newest = wheels[-1]
+    by_version: dict[str, list[str]] = {}
+    everywhere = set().union(*(wheel.names for wheel in wheels[:-1]))
+    gone = {name for name in everywhere if not newest.has(name) and not installed_has(name)}
+    for name in sorted(gone):
+        if name.rpartition(".")[0] in gone:
+            continue
+        last = max(index for index, wheel in enumerate(wheels[:-1]) if wheel.has(name))
+        version = ".".join(wheels[last + 1].version.split(".")[:2])
+        by_version.setdefault(version, []).append(name)
+    return {"version": newest.version, "names": {key: " ".join(names) for key, names in by_version.items()}}
+
+
+def of_numpy() -> dict[str, object]:
+    """The names that the installed numpy says to have removed."""
+    import numpy
+    from numpy._expired_attrs_2_0 import __expired_attributes__ as expired
+
+    early = sorted(name for name in numpy.__former_attrs__ if not hasattr(numpy, name))
+    late = sorted(name for name in expired if not hasattr(numpy, name))
+    return {
+        "version": numpy.__version__,
+        "names": {
+            "1.24": " ".join(f"numpy.{name}" for name in early),
+            "2.0": " ".join(f"numpy.{name}" for name in late),
+        },
+    }
+
+
+def main(folder: str) -> None:
+    """Write the file from a folder of wheels."""
+    found = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
+    for source in SOURCES:
+        wheels = [Wheel(path, source) for path in Path(folder).glob(f"{source.wheels}-*.whl")]
+        wheels.sort(key=lambda wheel: tuple(map(int, re.findall(r"\d+", wheel.version))))
+        if wheels:
+            found[source.key] = removed(wheels)
+    found["numpy"] = of_numpy()
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(sys.argv[1])
