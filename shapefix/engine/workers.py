@@ -127,6 +127,9 @@ def _work(pipe: Connection, source: Callable[[str], SourceText]) -> None:
     """Receive chunks and send results until the pipe is closed."""
     # Ctrl-C is for the main process, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        # The main process, forked with this handler, reports what is known; `timeout` sends it to both.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     checker = FileChecker(source)
     try:
         with gc_paused(until_exit=True) as collector:
