@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from shapefix.interpreter.evaluator import SCRIPT_WAY, Loop, Way
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.versions import release
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous

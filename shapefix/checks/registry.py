@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.interpreter.budget import cause_of
 from shapefix.interpreter.events import Event
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import Page, UnmatchedRule, pages, pages_by_code
 from shapefix.rulebook.plugins import Plugin, PluginProblem, is_broken, note_error, note_problem
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import libcst as cst
@@ -17,6 +17,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import children, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 
 _DEEPEST = 3
 _FEW = 8

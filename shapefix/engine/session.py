@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, Severity, Span, Unchecked, cell_of
@@ -18,6 +18,7 @@ from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay, real_path
 from shapefix.engine.suppression_findings import CODES
 from shapefix.engine.tasks import FileResult
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.discovery import DiscoveredFiles, discover
 from shapefix.sources.importers import MOST_SEARCHED, importers, is_importable
 from shapefix.sources.project import Project

@@ -7,13 +7,14 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Failure
 from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.tasks import FileChecker, FileResult, FileTask
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import SourceText
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import ClassValue, FunctionValue, Scope, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Symbol, next_serial
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.diagnostics import Failure
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.configuration import Configuration, ConfigurationError, Configurations
 from shapefix.sources.gitignore import IgnoreRules, ignored_above
 from shapefix.sources.library_copies import copied_library

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.library_copies import copied_library
 from shapefix.sources.relevance import LIBRARIES
 

@@ -10,11 +10,11 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import PurePath
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.importers import ImportStatement, distances, references_of
 from shapefix.sources.project import Project, files_below
 
