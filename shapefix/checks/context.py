@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from functools import cached_property
@@ -63,9 +63,17 @@ class CheckContext:
         return self.ways.get(event, SCRIPT_WAY)
 
     @cached_property
-    def kinds(self) -> frozenset[type[Event]]:
+    def numbered(self) -> dict[type[Event], list[tuple[int, Event]]]:
+        """The events by their type, each with its position among all."""
+        found: dict[type[Event], list[tuple[int, Event]]] = {}
+        for moment, event in enumerate(self.events):
+            found.setdefault(type(event), []).append((moment, event))
+        return found
+
+    @property
+    def kinds(self) -> Collection[type[Event]]:
         """The types of the events."""
-        return frozenset(map(type, self.events))
+        return self.numbered.keys()
 
     @cached_property
     def moments(self) -> dict[Event, int]:

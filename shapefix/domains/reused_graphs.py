@@ -356,7 +356,7 @@ def _names(node: cst.CSTNode) -> Iterator[str]:
 
 def _backwards(ev: Evaluator, loop: Loop) -> Iterator[Backward]:
     """Yield the backwards certain in each pass of a loop, outside of its inner loops."""
-    for event in ev.events:
+    for event in ev.events[loop.events :]:
         if isinstance(event, Backward) and event.loops and event.loops[-1].loop is loop:
             if event.loops[-1].certain:
                 yield event

@@ -117,6 +117,8 @@ class Loop:
     """Other variables that its body only counts up."""
     bound: frozenset[str] = frozenset()
     """Names bound by the header, in each pass."""
+    events: int = 0
+    """The number of events before the loop."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -326,6 +328,7 @@ class Evaluator:
         frame = self.frames[-1]
         unfollowed = (self.unfollowed, self.unfollowed)
         loop = Loop(node, iterable, header, depth, len(frame.tests), len(frame.exits), unfollowed)
+        loop.events = len(self.events)
         # A write is joined by each of the loops around it.
         self.steps += sum(len(each.loops) for each in self.frames)
         if self.steps > LAST_STEP:
