@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import PurePath
 from typing import Literal
+
+from shapefix.light_dataclasses import dataclass
 
 REVEAL = "reveal"
 """The code of what answers `reveal(x)`; no rule has it, and no selection leaves it out."""

@@ -5,9 +5,10 @@ The module imports nothing of the analysis: the language server starts without i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shapefix.diagnostics import Span
+from shapefix.light_dataclasses import dataclass
 
 RETURNED = "return"
 """The name of the result of a function."""

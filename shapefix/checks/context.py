@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from shapefix.interpreter.evaluator import SCRIPT_WAY, Loop, Way
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.versions import release
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
@@ -62,9 +63,17 @@ class CheckContext:
         return self.ways.get(event, SCRIPT_WAY)
 
     @cached_property
-    def kinds(self) -> frozenset[type[Event]]:
+    def numbered(self) -> dict[type[Event], list[tuple[int, Event]]]:
+        """The events by their type, each with its position among all."""
+        found: dict[type[Event], list[tuple[int, Event]]] = {}
+        for moment, event in enumerate(self.events):
+            found.setdefault(type(event), []).append((moment, event))
+        return found
+
+    @property
+    def kinds(self) -> Collection[type[Event]]:
         """The types of the events."""
-        return frozenset(map(type, self.events))
+        return self.numbered.keys()
 
     @cached_property
     def moments(self) -> dict[Event, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import wraps
+from heapq import merge
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.interpreter.budget import cause_of
 from shapefix.interpreter.events import Event
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import Page, UnmatchedRule, pages, pages_by_code
 from shapefix.rulebook.plugins import Plugin, PluginProblem, is_broken, note_error, note_problem
 
@@ -164,7 +167,7 @@ def findings(
     wanted = {kind: [check for on, check in checks if issubclass(kind, on)] for kind in context.kinds}
     if not any(wanted.values()):
         return
-    for moment, event in enumerate(context.events if events is None else events):
+    for moment, event in _of_kinds(context, wanted) if events is None else enumerate(events):
         for check in wanted[type(event)]:
             for found in check(event, context):
                 found = under_defaults(event, only_shown(event, found))
@@ -173,6 +176,14 @@ def findings(
                 way = context.way(event)
                 in_branch = way.uncalled is not None and bool(way.guards)
                 yield replace(found, in_branch=in_branch, moment=moment, error=_timed(found, event, context))
+
+
+def _of_kinds(
+    context: CheckContext, wanted: Mapping[type[Event], list[Check]]
+) -> Iterator[tuple[int, Event]]:
+    """Yield the events of a run with checks for their type, each with its position among all."""
+    numbered = (context.numbered[kind] for kind, checks in wanted.items() if checks)
+    return merge(*numbered, key=itemgetter(0))
 
 
 def _timed(found: Diagnostic, event: Event, context: CheckContext) -> ExpectedError | None:

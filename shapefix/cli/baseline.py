@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from shapefix.cli.output import counted
 from shapefix.cli.request import CheckRequest
@@ -22,6 +21,7 @@ from shapefix.engine.baseline import (
 )
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import Settings
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.view import one_line
 from shapefix.sources.text import reason
 

@@ -11,16 +11,25 @@ from typing import TYPE_CHECKING
 
 from shapefix.cli.baseline import open_baseline
 from shapefix.cli.changed import only_changed, open_comparison
-from shapefix.cli.exit_codes import exit_code
+from shapefix.cli.exit_codes import INTERRUPTED, exit_code
 from shapefix.cli.output import (
     counted,
     report_failures,
+    report_library_copies,
     report_skipped_links,
     report_unchecked,
     write,
 )
 from shapefix.cli.request import CheckRequest
-from shapefix.cli.terminal import ProgressBar, UnusableFile, echo_err, read_input, use_color, width
+from shapefix.cli.terminal import (
+    ProgressBar,
+    UnusableFile,
+    echo_err,
+    read_input,
+    terminated_as_interrupt,
+    use_color,
+    width,
+)
 from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.engine.session import CheckSession, StandardInput
 from shapefix.engine.settings import Settings
@@ -48,7 +57,8 @@ def check(request: CheckRequest) -> int:
         None if request.baseline is None else open_baseline(request.baseline, write=request.write_baseline)
     )
     comparison = None if request.changed is None else open_comparison(request, request.changed)
-    session = run_session(request, settings)
+    is_partial = output_format.for_people and baseline is None and comparison is None
+    session = run_session(request, settings, is_partial=is_partial)
     reported, failures = _confirmed(session, record), session.failures()
     if baseline is not None and request.write_baseline:
         baseline.write(session, settings, without_answers(reported))
@@ -67,6 +77,12 @@ def check(request: CheckRequest) -> int:
         hidden = session.hidden() if request.verbose else ()
         write(output_format.render((*reported, *hidden), failures, view))
     report_notes(request, session, view, output_format)
+    if session.is_interrupted:
+        checked, known = session.stats.files, len(session.files)
+        echo_err(
+            f"warning: interrupted after {checked:,} of {counted(known, 'file')}; the output is incomplete"
+        )
+        return INTERRUPTED
     return exit_code(bool(findings), bool(failures), request.exit_zero)
 
 
@@ -94,15 +110,22 @@ def _confirmed(session: CheckSession, record: Record | None) -> tuple[Diagnostic
     return reported
 
 
-def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
+def run_session(request: CheckRequest, settings: Settings, *, is_partial: bool = False) -> CheckSession:
+    """Check the files of a command line; with is_partial, an interrupt ends only the check."""
     standard_input = None
     if request.reads_stdin:
         standard_input = StandardInput(read_input(), request.stdin_filename)
     with ProgressBar("Checking", sys.stderr, request.quiet) as progress:
-        session = CheckSession(request.paths, settings, standard_input, progress).run()
+        session = CheckSession(request.paths, settings, standard_input, progress)
+        if is_partial:
+            with terminated_as_interrupt():
+                session.run_until_interrupted()
+        else:
+            session.run()
     if not request.quiet:
         view = View(os.getcwd())
         report_skipped_links(session.links_outside, view, request.verbose)
+        report_library_copies(session.library_copies, view)
         for unused in session.unused_settings:
             echo_err(f"warning: {placed(unused, view)}")
     if not session.files and not session.failures() and not request.quiet:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from shapefix.cli.exit_codes import CLEAN, FAILED
-from shapefix.cli.output import report_failures, report_skipped_links, write
+from shapefix.cli.output import report_failures, report_library_copies, report_skipped_links, write
 from shapefix.cli.request import CheckRequest
 from shapefix.engine.batch import project_root_of, requirements_root
 from shapefix.engine.session import StandardInput, discovered_files
@@ -40,6 +40,7 @@ def show_inputs(request: CheckRequest, settings: Settings) -> int:
     report_failures(found.failures, view)
     if not request.quiet:
         report_skipped_links(found.outside, view, verbose=True)
+        report_library_copies(found.copies, view)
     return FAILED if found.failures else CLEAN
 
 

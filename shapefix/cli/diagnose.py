@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO
 
 from shapefix.cli.exit_codes import CLEAN, FAILED, FOUND
@@ -22,6 +22,7 @@ from shapefix.diagnosis.repaired_causes import patch, repaired_cause
 from shapefix.diagnostics import Applicability, Diagnostic, Failure
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions
+from shapefix.light_dataclasses import dataclass
 from shapefix.repair import writes
 from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import View, one_line

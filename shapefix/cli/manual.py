@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 import shapefix
 from shapefix.cli.pager import show_markdown
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import MissingPages, page_of
 from shapefix.sources.configuration import suggestion
 

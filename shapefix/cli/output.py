@@ -97,6 +97,13 @@ def report_skipped_links(paths: Sequence[str], view: View, verbose: bool) -> Non
         )
 
 
+def report_library_copies(copies: Sequence[tuple[str, str]], view: View) -> None:
+    """Say that the repositories of libraries in the given folders were skipped."""
+    for path, library in copies:
+        shown = one_line(view.relative(path))
+        echo_err(f"skipped {shown}: a copy of {library} (`shapefix check {shown}` checks it)")
+
+
 MOST_NOTES = 5
 """The largest number of notes about unchecked places, without --verbose."""
 

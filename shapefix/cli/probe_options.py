@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from shapefix.cli.exit_codes import FAILED
@@ -13,6 +13,7 @@ from shapefix.cli.probe_options import ProbeOptions
 from shapefix.cli.terminal import echo_err, use_color, width
 from shapefix.diagnostics import Diagnostic
 from shapefix.diagnostics import Failure as Failed
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
 from shapefix.report.view import View, one_line
 from shapefix.runtime.agent.masking import Masker

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from shapefix.light_dataclasses import dataclass
 
 _KEPT = 4 << 20
 """The number of bytes kept from the end of the messages."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from shapefix.engine.settings import CheckOptions
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ import contextlib
 import io
 import os
 import shutil
+import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -80,6 +83,19 @@ def echo_err(line: str) -> None:
     with contextlib.suppress(OSError):
         sys.stderr.write(visible(line, "\n") + "\n")
         sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def terminated_as_interrupt() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the block for SIGTERM, too: `timeout 60 shapefix check` sends that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    around = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, around)
 
 
 class ProgressBar:

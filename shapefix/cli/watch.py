@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from shapefix.cli.exit_codes import FAILED
+from shapefix.cli.exit_codes import FAILED, INTERRUPTED
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import UnusableFile, echo_err
 from shapefix.engine.session import discovered_files
@@ -36,7 +36,7 @@ def watch(request: CheckRequest, check: Callable[[CheckRequest], int], rounds: i
         states = file_states(request)
         code = _checked(request, check, reason)
         done += 1
-        if done == rounds:
+        if done == rounds or code == INTERRUPTED:
             return code
         # A command runs without the collector, but this one runs for hours.
         gc.collect()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
@@ -12,6 +11,7 @@ from shapefix.diagnosis.project_frames import ProjectFrame, source_files
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Span
 from shapefix.engine.parse_limits import LARGEST
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable
 
 _PAGES = frozenset({"missing-arguments", "too-many-arguments", "unexpected-keyword", "repeated-argument"})

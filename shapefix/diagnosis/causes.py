@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
@@ -12,6 +11,7 @@ from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import ProjectFrame, is_installed
 from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role, Severity, Span
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import Page, Raises, pages_by_code
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.]*\w)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from shapefix.diagnosis.bare_messages import BareMessages
@@ -31,6 +31,7 @@ from shapefix.diagnosis.value_origins import sample_origins
 from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.view import View
 
 _MOST_FILES = 200

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from shapefix.diagnostics import cell_of
+from shapefix.light_dataclasses import dataclass
 
 _CELL = re.compile(
     r"^cell \d+$|^<ipython-input-|[/\\](?:ipykernel_\d+[/\\]\d+|ipython-input-[\w-]+)\.py$|^<command-\d+"

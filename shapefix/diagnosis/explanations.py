@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.error_pages import ErrorPage, error_pages
 
 _FIELD = re.compile(r"\{(\w+)(:int|:value)?\}")

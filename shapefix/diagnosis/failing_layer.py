@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.live_facts import LiveFacts
@@ -15,6 +14,7 @@ from shapefix.diagnosis.size_origins import SizeOrigin, last_name, setting_of
 from shapefix.diagnosis.value_search import load_of
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.engine.parse_limits import LARGEST
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import libcst as cst
 
@@ -21,6 +21,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.program import run_program
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import Unreadable, read_source
 from shapefix.tensors.layout import Layout

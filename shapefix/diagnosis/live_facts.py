@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from shapefix.light_dataclasses import dataclass
 
 _NUMBER = re.compile(r"\d+")
 

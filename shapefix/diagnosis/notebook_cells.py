@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnostics import cell_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebook_outputs import RunCell, run_cells
 from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, read_bytes
 

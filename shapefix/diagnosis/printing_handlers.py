@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from shapefix.diagnosis.error_reports import StackFrame
 from shapefix.diagnosis.project_frames import ProjectFrame, source, source_files
 from shapefix.diagnosis.whole_texts import WholeText
 from shapefix.diagnostics import Span
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import SourceText
 
 _MOST_PARSED = 10_000_000

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
@@ -26,6 +26,7 @@ from shapefix.diagnosis.notebook_cells import (
 )
 from shapefix.diagnostics import Span, cell_of, path_of
 from shapefix.engine.parse_limits import LARGEST
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebook_outputs import RunCell
 from shapefix.sources.text import LARGEST_NOTEBOOK, SourceText, Unreadable, is_notebook, read_bytes, source_of
 

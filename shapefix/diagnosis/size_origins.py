@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from shapefix.diagnosis.project_frames import setting_files, source_files
 from shapefix.diagnosis.whole_texts import whole_text
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, read_bytes, read_settings
 
 _MOST_FILES = 200

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.log_lines import clean
 from shapefix.diagnosis.tracebacks import read_reports
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebook_outputs import RunCell, StoredError
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
 from shapefix.diagnostics import path_of
+from shapefix.light_dataclasses import dataclass
 
 _HEADER = re.compile(r"(?P<before>.*?)(?:Original |Exception Group )?Traceback \(most recent call last\)")
 _NOTEBOOK_HEADER = re.compile(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from shapefix.diagnostics import cell_of, path_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.text import SourceText, read_source
 

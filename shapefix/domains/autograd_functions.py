@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -13,6 +12,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place, children, dotted_name, nodes, target_names
 from shapefix.interpreter.values import ClassValue, FunctionValue
+from shapefix.light_dataclasses import dataclass
 
 _FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 _DECORATORS = frozenset({"staticmethod", "once_differentiable", "custom_fwd", "custom_bwd"})

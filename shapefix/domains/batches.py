@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 import libcst as cst
@@ -16,6 +16,7 @@ from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.option_flags import OptionFlag
 from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.symbols import BatchSize
 
 SHIFTED, ALIGNED = "shifted", "aligned"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import libcst as cst
 
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Unknown, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 
 Sizes = Mapping[str, tuple[Size, ...]]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 import libcst as cst
@@ -27,6 +27,7 @@ from shapefix.interpreter.values import (
     Value,
     as_tensor,
 )
+from shapefix.light_dataclasses import dataclass
 
 CPU = Device(DeviceKind.CPU, "cpu")
 ASKED_CPU = Device(DeviceKind.CPU, "cpu", "explicit")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

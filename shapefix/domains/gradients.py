@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import libcst as cst
@@ -25,6 +25,7 @@ from shapefix.interpreter.values import (
     Value,
     facts_of,
 )
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.ops import Op
 
 NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 import libcst as cst
@@ -11,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.values import ClassValue
+from shapefix.light_dataclasses import dataclass
 
 HOOKS = {
     f"{stage}_epoch_end": f"on_{name}_epoch_end"

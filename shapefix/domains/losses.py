@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

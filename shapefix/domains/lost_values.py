@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import libcst as cst
@@ -13,6 +12,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 
 
 class LostKind(StrEnum):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
 from shapefix.domains.gradients import is_leaf
@@ -12,6 +10,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.tensor_values import TensorValue, is_same_device
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import ViewVerdict

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -14,6 +13,7 @@ from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.names import peek, resolved
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FunctionValue, Value
+from shapefix.light_dataclasses import dataclass
 
 MOVES = frozenset({"to", "cuda", "cpu", "xpu"})
 """Methods of tensors for another device."""

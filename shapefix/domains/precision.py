@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapefix.domains.gradients import NO_GRAD
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 
 _WITHOUT_CASTS = NO_GRAD | {
     "builtins.open",

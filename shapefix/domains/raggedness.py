@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -12,6 +11,7 @@ from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.per_item_sizes import provably_ragged, rebound
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.bounds import same
 from shapefix.tensors.polynomials import ONE, Size, every_symbol
 from shapefix.tensors.symbols import PerItemSize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from shapefix.domains.gradients import Gradients, NoGradientRead, is_computed
@@ -11,6 +11,7 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(eq=False, slots=True)

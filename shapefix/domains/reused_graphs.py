@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import libcst as cst
@@ -17,6 +17,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import children, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 
 _DEEPEST = 3
 _FEW = 8
@@ -355,7 +356,7 @@ def _names(node: cst.CSTNode) -> Iterator[str]:
 
 def _backwards(ev: Evaluator, loop: Loop) -> Iterator[Backward]:
     """Yield the backwards certain in each pass of a loop, outside of its inner loops."""
-    for event in ev.events:
+    for event in ev.events[loop.events :]:
         if isinstance(event, Backward) and event.loops and event.loops[-1].loop is loop:
             if event.loops[-1].certain:
                 yield event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import libcst as cst
 
@@ -11,6 +11,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Storage, TensorValue
 from shapefix.interpreter.values import Value
+from shapefix.light_dataclasses import dataclass
 
 
 class SavedTensor(Value):

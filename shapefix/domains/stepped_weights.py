@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from shapefix.domains.registration import registered_in
@@ -15,6 +15,7 @@ from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import LibraryObject, Value, facts_of
+from shapefix.light_dataclasses import dataclass
 
 _SAVE_WEIGHTS = frozenset(f"torch.nn.{name}" for name in ("Linear", "Conv1d", "Conv2d", "Conv3d"))
 """Layers whose weight is saved, if their input requires a gradient."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
+from shapefix.light_dataclasses import dataclass
 
 
 class TableMisuse(Enum):

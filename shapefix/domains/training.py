@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Unknown, Value, facts_of
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 import libcst as cst
@@ -24,6 +24,7 @@ from shapefix.interpreter.values import (
     Value,
     is_text,
 )
+from shapefix.light_dataclasses import dataclass
 
 _ALL = frozenset({"builtins.Exception", "builtins.BaseException", "builtins.RuntimeError"})
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.facts import Fact
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import libcst as cst
@@ -28,6 +28,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.option_flags import OptionLosses
 from shapefix.interpreter.program import run_program
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import Raises
 from shapefix.sources.gpu_use import GpuUse
 from shapefix.sources.project import PathProbes, Project

@@ -8,10 +8,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from shapefix.diagnostics import Diagnostic, cell_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable, read_bytes, rows_of
 
 _VERSION = 1

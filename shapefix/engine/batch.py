@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from shapefix.diagnostics import Failure
 from shapefix.engine.cache import Cache, fingerprint
@@ -14,6 +13,7 @@ from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
 from shapefix.engine.tasks import FileChecker, FileResult, FileTask
 from shapefix.engine.user_cache import signing_key
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.project import project_root
 from shapefix.sources.relevance import mentions_library
 from shapefix.sources.suppressions import has_suppressions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any
@@ -33,6 +33,7 @@ from shapefix.diagnostics import (
     Unchecked,
     Variable,
 )
+from shapefix.light_dataclasses import dataclass
 
 _DIGEST_SIZE = 16
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable, rows_of, source_of
 
 # A repository from elsewhere may name programs to run in its own configuration.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from shapefix.diagnostics import Diagnostic, Failure, Fix, path_of
 from shapefix.engine.batch import BatchRunner
 from shapefix.engine.merge import FindingsByFile
 from shapefix.engine.tasks import FileChecker, FileResult
+from shapefix.light_dataclasses import dataclass
 from shapefix.repair.fixpoint import repair
 from shapefix.repair.writes import LeftAlone
 from shapefix.sources.suppressions import with_suppressions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, Severity, Span, Unchecked, cell_of
@@ -18,6 +18,7 @@ from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay, real_path
 from shapefix.engine.suppression_findings import CODES
 from shapefix.engine.tasks import FileResult
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.discovery import DiscoveredFiles, discover
 from shapefix.sources.importers import MOST_SEARCHED, importers, is_importable
 from shapefix.sources.project import Project
@@ -103,6 +104,7 @@ class CheckSession:
         self._last_notebook: NotebookText | None = None
         self._notebook_codes: dict[str, bytes | None] = {}
         self._progress = progress
+        self.is_interrupted = False
 
     def run(self) -> CheckSession:
         """Check all files, and return the session itself."""
@@ -110,6 +112,19 @@ class CheckSession:
         self._check([*self._names, *others], self._progress)
         self.stats.importers = len(others)
         return self
+
+    def run_until_interrupted(self) -> CheckSession:
+        """Check files until the user interrupts it; what is found in the others is not known then.
+
+        Raises KeyboardInterrupt if no file is checked yet.
+        """
+        try:
+            return self.run()
+        except KeyboardInterrupt:
+            if not self.stats.files:
+                raise
+            self.is_interrupted = True
+            return self
 
     def _importers(self) -> tuple[str, ...]:
         """Return the other files importing a file given by name."""
@@ -170,7 +185,7 @@ class CheckSession:
     def _is_whole(self, path: str) -> bool:
         """Whether the whole project of a file is checked."""
         options = self._settings.options
-        if options.exclude or options.extend_exclude or self._discovered.failures:
+        if options.exclude or options.extend_exclude or self._discovered.failures or self.is_interrupted:
             return False
         root = project_root_of(path, self._folders)
         return root in self._folders or self._is_in_folder(root)
@@ -221,6 +236,11 @@ class CheckSession:
     def links_outside(self) -> tuple[str, ...]:
         """Symbolic links out of the given folders; their targets are not checked."""
         return self._discovered.outside
+
+    @property
+    def library_copies(self) -> tuple[tuple[str, str], ...]:
+        """Folders with the repository of a library, and its name; their files are not checked."""
+        return self._discovered.copies
 
     @property
     def unused_settings(self) -> tuple[Failure, ...]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from shapefix.diagnostics import Applicability, Failure, Fix
 from shapefix.engine.user_cache import project_folder
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import pages
 from shapefix.sources.configuration import (
     Configuration,

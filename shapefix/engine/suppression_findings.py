@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Span
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.sources.configuration import suggestion
 from shapefix.sources.suppressions import Suppression, SuppressionResult, apply_suppressions, selects

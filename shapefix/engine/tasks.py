@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from shapefix.diagnostics import Diagnostic, Failure, Unchecked
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.syntax_errors import syntax_failure
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import RulebookError
 from shapefix.sources.notebooks import OtherLanguage
 from shapefix.sources.relevance import mentions_library
@@ -123,6 +124,9 @@ class FileChecker:
         scope = (task.root, task.rules, task.transformers_version, task.oldest_versions, task.signatures)
         if self._analyzer is None or scope != self._scope:
             # Imported late: `--version` and cached runs do not need them.
+            from shapefix.engine.light_libcst import import_libcst
+
+            import_libcst()
             from shapefix.engine.analysis import FileAnalyzer
             from shapefix.sources.project import Project
 

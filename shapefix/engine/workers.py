@@ -7,13 +7,14 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Failure
 from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.tasks import FileChecker, FileResult, FileTask
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import SourceText
 
 if TYPE_CHECKING:
@@ -127,6 +128,9 @@ def _work(pipe: Connection, source: Callable[[str], SourceText]) -> None:
     """Receive chunks and send results until the pipe is closed."""
     # Ctrl-C is for the main process, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        # The main process, forked with this handler, reports what is known; `timeout` sends it to both.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     checker = FileChecker(source)
     try:
         with gc_paused(until_exit=True) as collector:

@@ -6,11 +6,11 @@ import ast
 import re
 import tokenize
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from shapefix.guards.formatting import CodeStyle
 from shapefix.guards.lines import MARKER, rows_of, tokens_of
 from shapefix.guards.needs import Need
+from shapefix.light_dataclasses import dataclass
 from shapefix.repair.edits import newline_of
 
 _OWN = re.compile(re.escape(MARKER) + r" (?P<names>\w+(?:: [\w.]+)?(?:, \w+(?:: [\w.]+)?)*)$")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import libcst as cst
 
@@ -33,6 +33,7 @@ from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Binding, Constant, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.sizes.certain_calls import certain_calls
 from shapefix.sizes.run import STEPS
 from shapefix.sizes.targets import Target, all_targets, target_named

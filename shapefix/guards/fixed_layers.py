@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import libcst as cst
@@ -16,6 +15,7 @@ import libcst as cst
 from shapefix.guards.handlers import first_handler
 from shapefix.guards.tracing import ImportGraph, Tracing, tracing_in
 from shapefix.interpreter.modules import children
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.project import files_below, project_root
 from shapefix.sources.text import Unreadable, read_bytes
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import configparser
 import os
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.bounded_toml import InvalidToml, parse_toml
 from shapefix.sources.text import Unreadable, read_bytes
 

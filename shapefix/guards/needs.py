@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.values import Constant, LibraryObject, Value
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

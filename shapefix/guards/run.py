@@ -7,7 +7,7 @@ import os
 import tokenize
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import libcst as cst
 
@@ -34,6 +34,7 @@ from shapefix.guards.shape_comments import (
 )
 from shapefix.interpreter.budget import OutOfBudget
 from shapefix.interpreter.modules import Module
+from shapefix.light_dataclasses import dataclass
 from shapefix.sizes.general import SizeFinder
 from shapefix.sizes.run import READING
 from shapefix.sizes.targets import Target, UnknownTarget

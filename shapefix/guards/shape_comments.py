@@ -6,7 +6,6 @@ import ast
 import re
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -14,6 +13,7 @@ from shapefix.guards.formatting import CodeStyle
 from shapefix.guards.lines import rows_of, tokens_of
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.watching import statements_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.sizes.general import GeneralSizes, KnownSizes
 
 _OWN = re.compile(r"#: (?:\w+ )?\[[^\[\]]*\](?:, \w+ \[[^\[\]]*\])*$")

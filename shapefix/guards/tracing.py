@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.importers import ImportStatement, distances, import_statements
 from shapefix.sources.project import Project
 from shapefix.sources.text import Unreadable, is_notebook, source_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 import libcst as cst
@@ -26,6 +26,7 @@ from shapefix.interpreter.values import (
     Value,
     facts_of,
 )
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import libcst as cst
 
@@ -54,6 +54,7 @@ from shapefix.interpreter.values import (
     present,
     unfollowed,
 )
+from shapefix.light_dataclasses import dataclass
 
 CONTAINERS = (TupleValue, ListValue, DictValue)
 CELLS_A_STEP = 4

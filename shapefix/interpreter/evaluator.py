@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place, is_remainder, nodes
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import ClassValue, FunctionValue, Scope, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Symbol, next_serial
 
@@ -116,6 +117,8 @@ class Loop:
     """Other variables that its body only counts up."""
     bound: frozenset[str] = frozenset()
     """Names bound by the header, in each pass."""
+    events: int = 0
+    """The number of events before the loop."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -326,6 +329,7 @@ class Evaluator:
         frame = self.frames[-1]
         unfollowed = (self.unfollowed, self.unfollowed)
         loop = Loop(node, iterable, header, depth, len(frame.tests), len(frame.exits), unfollowed)
+        loop.events = len(self.events)
         # A write is joined by each of the loops around it.
         self.steps += sum(len(each.loops) for each in self.frames)
         if self.steps > LAST_STEP:

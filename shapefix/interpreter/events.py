@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import libcst as cst
@@ -11,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
 

@@ -7,11 +7,12 @@ each such literal has one name in its brackets, and white space up to its end: a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 import libcst as cst
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.symbols import UNBOUNDED
 
 LEAST_CHARACTERS = 20_000

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
 from shapefix.interpreter.appends import emptied_lists
 from shapefix.interpreter.modules import children, dotted_name, nodes, target_names
+from shapefix.light_dataclasses import dataclass
 
 RETURNED = "return"
 """The target of return statements: the result of the function."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
@@ -22,6 +22,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.options import options_in
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 
 from shapefix.interpreter.containers import NO_AXES, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute

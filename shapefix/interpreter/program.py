@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -19,6 +18,7 @@ from shapefix.interpreter.refused_calls import run_top_level
 from shapefix.interpreter.trees import tree_of
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import Binding, ClassValue, Constant, FunctionValue, InstanceValue, Unknown
+from shapefix.light_dataclasses import dataclass
 
 UNCALLED_READING = 20_000
 """Bytes of other files to read for functions without known callers, besides half of the file's own."""

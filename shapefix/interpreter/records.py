@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import libcst as cst
 
@@ -20,6 +20,7 @@ from shapefix.interpreter.values import (
     Reference,
     Value,
 )
+from shapefix.light_dataclasses import dataclass
 
 FIELDS = "@fields"
 """Name in a class body for its own Fields."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import libcst as cst
 
@@ -13,6 +13,7 @@ from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.per_item_sizes import selected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Integer, Unknown, Value, as_size
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.errors import (
     NoSuchDimension,
     ShapeError,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import libcst as cst
 
 from shapefix.interpreter.base import Value
 from shapefix.interpreter.modules import Place
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.dtypes import is_complex, is_floating
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import libcst as cst
 
@@ -14,6 +14,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 
 Named = tuple[tuple[str, Value], ...]
 """Names and their values at one moment."""

@@ -6,7 +6,7 @@ import linecache
 import textwrap
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.project_frames import MEASURED, compiled_row, is_installed, statement_rows
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.ipython.live_values import failed_layer, values_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebooks import python_cell
 
 _MOST_LINKED = 50

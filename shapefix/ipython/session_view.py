@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from shapefix.diagnostics import cell_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.view import View
 
 _WIDTH = 100

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapefix.domains.devices import DeviceValue, chosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
@@ -13,6 +11,7 @@ from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value, fac
 from shapefix.library.data.loaders import LOADER, Sent
 from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.signatures import bound
+from shapefix.light_dataclasses import dataclass
 
 ACCELERATOR = "accelerate.Accelerator"
 PARAMETERS = {

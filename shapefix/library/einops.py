@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from shapefix.interpreter.calls import Call
@@ -18,6 +17,7 @@ from shapefix.library.registry import declare, function, method
 from shapefix.library.rejections import reject
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, as_view, assume_rank
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors import dims, legality, views
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

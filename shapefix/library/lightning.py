@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapefix.domains.devices import OF_MODULE
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
@@ -28,6 +26,7 @@ from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, method
 from shapefix.library.signatures import bound
 from shapefix.library.transformers.model_calls import HARMLESS
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 
 LIGHTNING_MODULE, DATA_MODULE = "lightning.pytorch.LightningModule", "lightning.pytorch.LightningDataModule"

@@ -30,6 +30,7 @@ _PREFIXES = {
     "torch.": "torch",
 }
 """Libraries by the start of qualified names."""
+_STARTS = tuple(_PREFIXES)
 _PATCHED_BY = {"trl": "unsloth"}
 """Libraries changed by the import of another one: unsloth's trainers and configurations accept old arguments
 of trl (`_backwards_compatible_trainer` in unsloth/trainer.py)."""
@@ -64,8 +65,10 @@ def _data() -> Mapping[str, Mapping[str, Any]]:
 @call_outside
 def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
     """Emit an event for each argument missing in all permitted versions."""
-    package = next((_PREFIXES[each] for each in _PREFIXES if name.startswith(each)), None)
-    if package is None or not isinstance(node, cst.Call) or _is_patched(ev, package):
+    if not name.startswith(_STARTS):
+        return
+    package = next(_PREFIXES[each] for each in _PREFIXES if name.startswith(each))
+    if not isinstance(node, cst.Call) or _is_patched(ev, package):
         return
     parts = name.removesuffix(".__init__").split(".")
     table = removed_arguments(package)

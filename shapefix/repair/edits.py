@@ -6,13 +6,13 @@ import re
 from bisect import bisect_left, insort_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 from shapefix.diagnostics import Fix, Span
+from shapefix.light_dataclasses import dataclass
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 

@@ -6,12 +6,13 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
 from typing import TypeAlias
 
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
+from shapefix.light_dataclasses import dataclass
 from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
 from shapefix.repair.imports import NameTaken, import_edits
 from shapefix.sources.parsing import parse_as_python

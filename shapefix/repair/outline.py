@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.parsing import parse_as_python
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ import ast
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
 from shapefix.diagnostics import Edit, Fix
+from shapefix.light_dataclasses import dataclass
 
 LONGEST = 80
 """The largest length of the code; longer calls are shortened to the changed argument."""

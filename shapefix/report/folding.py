@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 from shapefix.diagnostics import Cause, Diagnostic, Role, in_run_order
+from shapefix.light_dataclasses import dataclass
 
 _NUMBERED = re.compile(r"\b(line|[\w./\\-]+\.py:) ?\d+")
 """Places in a message: copies of a mistake are at other ones."""

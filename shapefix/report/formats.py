@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeAlias, cast
+
+from shapefix.light_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from shapefix.cli.probe_output import ProbeResult

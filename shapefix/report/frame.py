@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from shapefix.diagnostics import Span
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.cells import glyphs, width_of, wrapped
 
 Line: TypeAlias = list[tuple[str, str]]

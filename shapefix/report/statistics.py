@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from shapefix.diagnostics import Diagnostic
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.view import View
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 from typing import TextIO
 
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, Unchecked, cell_of
+from shapefix.light_dataclasses import dataclass
 
 
 def _no_source(path: str) -> str | None:

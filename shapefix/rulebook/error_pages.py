@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import InvalidPage, MissingPages, rules_folder
 
 _SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from shapefix.diagnostics import Applicability, Severity
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.plugins import RULES, Plugin, PluginProblem, note_problem, plugins
 
 _IN_WHEEL = Path(__file__).parent / "pages"

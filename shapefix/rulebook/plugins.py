@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
+
+from shapefix.light_dataclasses import dataclass
 
 RULES = "shapefix.rules"
 """Group of packages with rules, and with their pages in a folder `pages`."""

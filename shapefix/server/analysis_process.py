@@ -12,12 +12,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
 from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.settings import CheckOptions
+from shapefix.light_dataclasses import dataclass
 from shapefix.server.messages import (
     AnalysisLost,
     Answer,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.server.open_files import OpenFile
 
 _PATIENCE = 10.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from shapefix.displayed_values import DisplayedValue, HeldName
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import page_of
 from shapefix.server.inlay_hints import short
 from shapefix.server.open_texts import MovedRows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
@@ -13,6 +12,7 @@ from pygls.lsp.server import LanguageServer
 import shapefix
 from shapefix.diagnostics import Span, cell_of
 from shapefix.engine.settings import CheckOptions
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import page_of
 from shapefix.server.analysis_process import AnalysisProcess
 from shapefix.server.awaited_answers import AwaitedAnswers, within_patience

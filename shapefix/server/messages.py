@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.diagnostics import Diagnostic, Failure
 from shapefix.displayed_values import CallsOfForward, HeldName
 from shapefix.engine.settings import CheckOptions
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

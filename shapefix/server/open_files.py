@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lsprotocol import types
 
 from shapefix.diagnostics import path_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.server.open_texts import Encoding, PositionedText, as_file
 
 

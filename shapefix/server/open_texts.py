@@ -6,13 +6,13 @@ import io
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from lsprotocol import types
 
 from shapefix.diagnostics import Span
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import line_starts
 
 Encoding = types.PositionEncodingKind | str

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path
 
 from shapefix.diagnostics import Diagnostic, Failure, Span, cell_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.server.lsp_diagnostics import failure_diagnostic, lsp_diagnostic
 from shapefix.server.messages import CheckedTexts
 from shapefix.server.open_documents import OpenDocuments, file_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -31,6 +30,7 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.interpreter.watching import Named, WatchedRun, Watcher, parameters_of, statements_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.sizes.certain_calls import certain_calls
 from shapefix.sizes.run import READING, STEPS, is_real_call, runs_of
 from shapefix.sizes.targets import Target, target_named

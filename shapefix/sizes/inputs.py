@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.checks.support.describe import SHORT
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value, integer
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import floor_divide, modulo

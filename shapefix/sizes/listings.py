@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from shapefix.displayed_values import DisplayedValue
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.view import View
 
 

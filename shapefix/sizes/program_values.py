@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import libcst as cst
@@ -28,6 +27,7 @@ from shapefix.interpreter.watching import (
     parameters_of,
     statements_of,
 )
+from shapefix.light_dataclasses import dataclass
 from shapefix.sizes.run import is_real_call, letters
 from shapefix.sources.text import SourceText
 

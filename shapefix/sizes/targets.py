@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -13,6 +12,7 @@ from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import module_name, scope_of
 from shapefix.interpreter.values import ClassValue, FunctionValue, Integer, Value
 from shapefix.interpreter.watching import parameter_names
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.configuration import suggestion
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
 from shapefix.diagnostics import Failure
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.bounded_toml import InvalidToml, parse_toml
 from shapefix.sources.configuration_keys import DEFAULT_EXCLUDE, KEYS, InvalidSetting, kind_of, shortened
 from shapefix.sources.globs import Globs, TooManyChoices

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.declarations import InvalidDeclaration, declaration
 from shapefix.sources.globs import MOST_PATTERNS
 from shapefix.sources.versions import is_version

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+
+from shapefix.light_dataclasses import dataclass
 
 DTYPES = {
     "f": None,

@@ -8,11 +8,13 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.diagnostics import Failure
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.configuration import Configuration, ConfigurationError, Configurations
 from shapefix.sources.gitignore import IgnoreRules, ignored_above
+from shapefix.sources.library_copies import copied_library
 from shapefix.sources.text import is_in_memory, reason
 
 _SUFFIXES = (".py", ".ipynb")
@@ -27,8 +29,8 @@ class DiscoveredFiles:
     Relative paths stay relative. Every file is listed once, even if symbolic links lead to it.
 
     outside are symbolic links to files outside of the folders. They are skipped: a repair would change a file
-    that the user did not name. unused are ignore files that cannot be used; invalid is the first error of a
-    configuration.
+    that the user did not name. copies are folders with the repository of a library, by the library; they are
+    skipped, too. unused are ignore files that cannot be used; invalid is the first error of a configuration.
     """
 
     files: tuple[str, ...]
@@ -36,6 +38,7 @@ class DiscoveredFiles:
     outside: tuple[str, ...] = ()
     unused: tuple[Failure, ...] = ()
     invalid: ConfigurationError | None = None
+    copies: tuple[tuple[str, str], ...] = ()
 
 
 def discover(
@@ -49,7 +52,8 @@ def discover(
 
     An explicitly given file is always included, also if it is excluded or has another suffix, unless
     force_exclude or its configuration says otherwise. In folders, *.py and *.ipynb files are included unless
-    git or the configuration excludes them. Links in folders are followed to files in one of the folders.
+    git or the configuration excludes them. The repository of a library below a folder is left out, unless the
+    configuration has an exclude of its own. Links in folders are followed to files in one of the folders.
     Missing and unreadable paths, link loops and invalid configurations become Failures.
     """
     walk = _Walk(configurations, most)
@@ -92,6 +96,7 @@ class _Walk:
     failures: dict[str, Failure] = field(default_factory=dict)
     unused: dict[str, Failure] = field(default_factory=dict)  # ignore files
     invalid: ConfigurationError | None = None
+    copies: dict[str, tuple[str, str]] = field(default_factory=dict)  # absolute path -> path, library
 
     def configuration(self, folder: str) -> Configuration | None:
         """Return the configuration of a folder; an invalid one is a failure, and None."""
@@ -151,6 +156,7 @@ class _Walk:
             tuple(outside),
             tuple(self.unused.values()),
             self.invalid,
+            tuple(copy for absolute, copy in self.copies.items() if absolute not in self.folders),
         )
 
     def named_file(self, path: str, absolute: str) -> None:
@@ -188,10 +194,16 @@ class _Walk:
         except OSError as error:
             self.fail(path or os.curdir, f"cannot be listed: {reason(error)}")
             return []
-        ignored = above.inside(absolute, frozenset(entry.name for entry in entries), self._warn)
+        names = frozenset(entry.name for entry in entries)
+        ignored = above.inside(absolute, names, self._warn)
         configuration = self.configuration(absolute)
         if configuration is None:
             return []
+        if absolute not in self.folders and configuration.setting_layer("exclude") is None:
+            library = copied_library(absolute, names)
+            if library is not None:
+                self.copies[absolute] = path, library
+                return []
         excludes = configuration.excludes
         start = f"{path.rstrip(os.sep)}{os.sep}" if path else ""
         absolute_start = f"{absolute.rstrip(os.sep)}{os.sep}"

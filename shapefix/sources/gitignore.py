@@ -9,9 +9,10 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.diagnostics import Failure
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable, read_settings
 from shapefix.sources.wildmatch import expression, literal_length
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.project import PathProbes, Project
 from shapefix.sources.relevance import mentions_library, mentions_training
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebooks import code_cells, execution_count, python_cell, typed_text
 
 

@@ -6,11 +6,12 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import pairwise
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.json_spans import cell_sources
 from shapefix.sources.notebooks import Cell, cells
 from shapefix.sources.run_order import in_run_order

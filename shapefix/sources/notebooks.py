@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable, rows_of
 
 

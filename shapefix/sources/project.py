@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from shapefix.light_dataclasses import dataclass
+from shapefix.sources.library_copies import copied_library
 from shapefix.sources.relevance import LIBRARIES
 
 _ROOT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "shapefix.toml")
@@ -38,8 +40,14 @@ _OTHER_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "ven
 
 
 def files_below(root: str) -> Iterator[str]:
-    """Yield all files of a project, in a fixed order, except those of environments, caches and builds."""
+    """Yield all files of a project, in a fixed order.
+
+    Those of environments, caches, builds and copied repositories of libraries are left out.
+    """
     for folder, folders, names in os.walk(root):
+        if folder != root and copied_library(folder, {*folders, *names}):
+            folders.clear()
+            continue
         folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
         yield from (os.path.join(folder, name) for name in sorted(names))
 

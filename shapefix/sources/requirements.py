@@ -10,13 +10,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from shapefix.diagnostics import Failure
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebooks import OtherLanguage, code_cells, typed_text
 from shapefix.sources.required_libraries import PACKAGES, PYTHON, REQUIRED, TRANSFORMERS, RequiredLibrary
 from shapefix.sources.requirement_formats import (

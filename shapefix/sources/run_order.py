@@ -6,8 +6,8 @@ import ast
 import builtins
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.notebooks import Cell
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

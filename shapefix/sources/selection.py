@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from shapefix.diagnostics import Severity
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import aliases
 from shapefix.sources.configuration import Configuration, ConfigurationError, suggestion
 

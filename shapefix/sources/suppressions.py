@@ -6,10 +6,11 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from shapefix.diagnostics import Diagnostic, Edit, Span
+from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.pages import aliases, pages
 from shapefix.sources.selection import is_prefix
 from shapefix.sources.text import SourceText, line_starts

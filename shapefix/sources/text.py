@@ -13,8 +13,9 @@ import stat
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
+
+from shapefix.light_dataclasses import dataclass
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 

@@ -9,12 +9,12 @@ import ast
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import PurePath
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.importers import ImportStatement, distances, references_of
 from shapefix.sources.project import Project, files_below
 
@@ -26,6 +26,7 @@ _TEXTS = (
     *(".sh", ".bat", ".md", ".txt", ".rst", "Makefile"),
 )
 _WORD = re.compile(r"[^\W\d]\w*")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _PATH = re.compile(r"\w+(?:[.:/-]\w+)*")
 """A string that may be looked up: `Net`, `models.net.Net`, `models.net:Net`; a sentence is not."""
 _PACKAGE = "__init__.py"
@@ -39,6 +40,10 @@ _FROM_THE_WEB = frozenset({"load_url", "load_state_dict_from_url", "model_zoo"})
 """Names in library code that loads published weights."""
 _COMMAND_LINES = frozenset({"fire", "typer", "click", "jsonargparse", "invoke", "absl"})
 """Libraries that make commands of functions and methods."""
+_COMPUTES = re.compile(
+    rf"\b(?:globals|locals|vars|eval|exec|getattr|__dict__|modules|{'|'.join(sorted(_COMMAND_LINES))})\b"
+)
+"""A text without any of these words looks up no definition by a computed name."""
 _PLAIN_BASES = frozenset({"Module", "object", "ABC", "Generic", "Protocol"})
 _PLAIN_DECORATORS = frozenset(
     {"staticmethod", "classmethod", "property", "no_grad", "inference_mode", "dataclass"}
@@ -54,32 +59,60 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 @dataclass(frozen=True)
 class _Region:
-    """Code of a file: a method of a class, a function, the rest of a class, or the top level."""
+    """Code of a file: a method of a class, a function, the rest of a class, or the top level.
+
+    text has all of its lines; find collects the names in it.
+    """
 
     owner: str
     member: str
-    names: frozenset[str]
+    text: str
+    find: Callable[[], frozenset[str]]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All names mentioned by the code."""
+        return self.find()
+
+    def mentions(self, names: frozenset[str]) -> bool:
+        """Check whether the code mentions one of these names; its text is searched first."""
+        if "names" not in self.__dict__ and not any(name in self.text for name in names):
+            return False
+        return not self.names.isdisjoint(names)
 
 
 @dataclass(frozen=True)
 class _Code:
-    """A parsed file: its tree, None if it does not parse."""
+    """A file, parsed when its tree is used."""
 
-    tree: ast.Module | None
     text: str
     is_package: bool
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """The tree of the file, None if it does not parse."""
+        try:
+            return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
 
     @cached_property
     def regions(self) -> tuple[_Region, ...]:
         """The parts of the file with the names in them; unparsable code mentions all of its words."""
         if self.tree is None:
-            return (_Region("", "", frozenset(_WORD.findall(self.text))),)
-        return tuple(_regions(self.tree, self.is_package))
+            return (_Region("", "", self.text, lambda: frozenset(_WORD.findall(self.text))),)
+        return tuple(_regions(self.tree, _LINE_END.split(self.text), self.is_package))
 
     @cached_property
     def looks_up(self) -> bool:
         """Whether it looks up definitions by names computed at run time."""
-        return self.tree is not None and _computes_names(self.tree)
+        return (
+            _COMPUTES.search(self.text) is not None and self.tree is not None and _computes_names(self.tree)
+        )
+
+    def mentions(self, names: frozenset[str]) -> bool:
+        """Check whether a part of the code may mention one of these names."""
+        return any(name in self.text for name in names)
 
 
 class UnusedCode:
@@ -99,11 +132,19 @@ class UnusedCode:
         self._near: dict[str, frozenset[str]] = {}
         self._in_programs: dict[str, bool] = {}
         self._scripts: dict[str, list[ast.stmt]] = {}
+        self._programs: dict[tuple[str, frozenset[str]], bool] = {}
 
     def forget(self, path: str) -> None:
         """Drop the code of a changed file, and the conclusions from it."""
         self._codes.pop(path, None)
-        for known in (self._known, self._mentions, self._near, self._in_programs, self._scripts):
+        for known in (
+            self._known,
+            self._mentions,
+            self._near,
+            self._in_programs,
+            self._scripts,
+            self._programs,
+        ):
             known.clear()
         self.__dict__.pop("_references", None)
 
@@ -196,7 +237,8 @@ class UnusedCode:
 
     def _code(self, path: str) -> _Code:
         if path not in self._codes:
-            self._codes[path] = _read(self._data(path) or b"", path.endswith(_PACKAGE))
+            text = (self._data(path) or b"").decode("utf-8", "replace")
+            self._codes[path] = _Code(text, path.endswith(_PACKAGE))
         return self._codes[path]
 
     def _is_used(self, path: str, definition: Definition) -> bool:
@@ -270,11 +312,12 @@ class UnusedCode:
         if name not in self._mentions:
             word = _whole_word(name)
             self._mentions[name] = tuple(path for path in self._files if word.search(self._data(path) or b""))
+        named = frozenset((name,))
         for path in self._mentions[name]:
             if path in strangers:
                 continue
             for region in self._code(path).regions:
-                if name in region.names:
+                if region.mentions(named):
                     yield region
 
     def _is_in_text(self, name: str) -> bool:
@@ -298,10 +341,18 @@ class UnusedCode:
 
     def _is_program(self, path: str, named: frozenset[str] = _PROGRAMS) -> bool:
         """Whether used code of a file has one of these names: it trains or loads a model."""
-        return any(
-            not (named - _loaded_from_web(region)).isdisjoint(region.names)
+        key = path, named
+        if key not in self._programs:
+            self._programs[key] = self._uses_one_of(path, named)
+        return self._programs[key]
+
+    def _uses_one_of(self, path: str, named: frozenset[str]) -> bool:
+        code = self._code(path)
+        return code.mentions(named) and any(
+            region.mentions(named)
+            and region.mentions(named - _loaded_from_web(region))
             and (not region.owner or region.owner == "main" or self._is_alive(region.owner, frozenset()))
-            for region in self._code(path).regions
+            for region in code.regions
         )
 
     def _is_public(self, path: str, around: list[Definition]) -> bool:
@@ -330,7 +381,7 @@ class UnusedCode:
 
 def _loaded_from_web(region: _Region) -> frozenset[str]:
     """Names of a region without meaning for programs: a library loads published weights."""
-    return frozenset() if _FROM_THE_WEB.isdisjoint(region.names) else frozenset({"load_state_dict"})
+    return frozenset({"load_state_dict"}) if region.mentions(_FROM_THE_WEB) else frozenset()
 
 
 def _has_tests(path: str) -> bool:
@@ -385,34 +436,36 @@ def _last(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _read(data: bytes, is_package: bool) -> _Code:
-    """Parse a file."""
-    text = data.decode("utf-8", "replace")
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return _Code(None, text, is_package)
-    return _Code(tree, text, is_package)
-
-
-def _regions(tree: ast.Module, is_package: bool) -> Iterator[_Region]:
+def _regions(tree: ast.Module, lines: list[str], is_package: bool) -> Iterator[_Region]:
     for statement in tree.body:
+        text = _text_of(statement, lines)
         if isinstance(statement, ast.ClassDef):
             methods = set(_methods(statement))
             for method in methods:
-                yield _Region(statement.name, method.name, _names_in(method))
-            rest = (each for each in ast.iter_child_nodes(statement) if each not in methods)
-            names = (name for each in rest for name in _names(each))
-            yield _Region(statement.name, "", frozenset(names))
+                inside = _text_of(method, lines)
+                yield _Region(statement.name, method.name, inside, partial(_names_in, method))
+            rest = [each for each in ast.iter_child_nodes(statement) if each not in methods]
+            yield _Region(statement.name, "", text, partial(_names_of, rest))
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield _Region(statement.name, "", _names_in(statement))
+            yield _Region(statement.name, "", text, partial(_names_in, statement))
         elif (
             _renames(statement)
             if isinstance(statement, ast.ImportFrom)
             else is_package or not _exports(statement)
         ):
             # The code that uses an imported name, or one that a module exports, mentions it, too.
-            yield _Region("", "", frozenset(_names(statement)))
+            yield _Region("", "", text, partial(_names_of, [statement]))
+
+
+def _text_of(statement: ast.stmt, lines: list[str]) -> str:
+    """Return the lines of a statement, with its decorators."""
+    decorators = statement.decorator_list if isinstance(statement, Definition) else ()
+    first = min(each.lineno for each in (statement, *decorators))
+    return "\n".join(lines[first - 1 : statement.end_lineno])
+
+
+def _names_of(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    return frozenset(name for each in nodes for name in _names(each))
 
 
 def _exports(statement: ast.stmt) -> bool:

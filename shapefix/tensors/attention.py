@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.networks import check_rank

@@ -6,9 +6,9 @@ Sizes are those of nonempty results: `x[:, 2:]` has size T - 2, which assumes th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.bounds import assume_at_least, at_least, same
 from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch, TooManyIndices, WrongParts
 from shapefix.tensors.layout import Layout, contiguous, sizes_of, wrap_dim

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, same
 from shapefix.tensors.errors import NoSuchDimension, ShapeError
 from shapefix.tensors.polynomials import ONE, Size, product

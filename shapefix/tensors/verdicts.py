@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 

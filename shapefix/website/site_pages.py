@@ -6,13 +6,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shapefix.api import check_source
 from shapefix.cli.manual import topics
 from shapefix.diagnosis.explanations import template_pattern
+from shapefix.light_dataclasses import dataclass
 from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import View
 from shapefix.rulebook.error_pages import ErrorPage, error_pages

@@ -324,3 +324,16 @@ def test_no_garbage_is_collected_while_files_are_checked(
     assert [shapefix("check", "train.py").code, shapefix("fix", "train.py").code] == [0, 0]
     assert while_checking == [False, False]
     assert gc.isenabled()
+
+
+def test_a_copied_repository_of_a_library_is_named_and_not_checked(project: Project) -> None:
+    folder = project(train=CLEAN)
+    (folder / "hf/transformers").mkdir(parents=True, exist_ok=True)
+    (folder / "hf/transformers/__init__.py").write_text(VIEW)
+    (folder / "hf/setup.py").write_text('setup(name="transformers")\n')
+    skipped = "skipped hf: a copy of transformers (`shapefix check hf` checks it)\n"
+    assert shapefix("check").err == skipped
+    assert shapefix("check", "-q").err == ""
+    assert "SF101" in shapefix("check", "hf").out
+    listed = shapefix("check", "--show-files")
+    assert (listed.out, listed.err) == (f"{folder}/train.py\n", skipped)

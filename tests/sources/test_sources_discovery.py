@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shapefix.sources.configuration import Configurations
 from shapefix.sources.discovery import DiscoveredFiles, discover
+from shapefix.sources.project import files_below
 
 Tree = Callable[..., Path]
 
@@ -294,3 +295,54 @@ def test_the_same_files_as_git_itself_for_any_patterns(tree: Tree, lines: list[s
         subprocess.run(["git", "init", "-q", root], check=True)
     (root / ".gitignore").write_text("\n".join(lines))
     assert sorted(names(root)) == listed_by_git(root)
+
+
+@pytest.fixture
+def with_copy(tree: Tree) -> Path:
+    """A project with the repository of transformers in a folder of any name."""
+    root = tree("train.py", "deps/hf/src/transformers/__init__.py", "deps/hf/examples/run.py")
+    (root / "deps/hf/setup.py").write_text('setup(\n    name="transformers",\n    version="4.10.0",\n)\n')
+    return root
+
+
+def test_the_repository_of_a_library_below_a_folder_is_skipped(with_copy: Path) -> None:
+    result = found(with_copy)
+    assert result.files == (f"{with_copy}/train.py",)
+    assert result.copies == ((f"{with_copy}/deps/hf", "transformers"),)
+
+
+@pytest.mark.parametrize("inside", ["deps/hf", "deps/hf/examples"])
+def test_a_copy_that_is_given_is_taken(inside: str, with_copy: Path) -> None:
+    alone, both = found(with_copy / inside), found(with_copy, with_copy / inside)
+    assert f"{with_copy}/deps/hf/examples/run.py" in alone.files
+    assert both.files == (f"{with_copy}/train.py", *alone.files)
+    assert alone.copies == ()
+    assert bool(both.copies) is (inside != "deps/hf")
+
+
+def test_an_exclude_of_the_project_replaces_the_skipping_of_copies(with_copy: Path) -> None:
+    (with_copy / "shapefix.toml").write_text('exclude = ["data"]\n')
+    assert f"{with_copy}/deps/hf/examples/run.py" in found(with_copy).files
+
+
+@pytest.mark.parametrize(
+    ("setup", "package"),
+    [
+        ('setup(name="my-transformers")', "transformers"),
+        ('setup(name="transformers")', "my_transformers"),
+        ('setup(description="for transformers")', "transformers"),
+    ],
+)
+def test_a_project_with_a_name_or_a_package_of_its_own_is_not_a_copy(
+    setup: str, package: str, tree: Tree
+) -> None:
+    root = tree(f"part/src/{package}/__init__.py")
+    (root / "part/setup.py").write_text(setup)
+    result = found(root)
+    assert f"{root}/part/src/{package}/__init__.py" in result.files
+    assert result.copies == ()
+
+
+def test_files_of_a_project_are_those_outside_of_copies(with_copy: Path) -> None:
+    assert list(files_below(str(with_copy))) == [f"{with_copy}/train.py"]
+    assert f"{with_copy}/deps/hf/examples/run.py" in files_below(str(with_copy / "deps/hf"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -32,6 +31,7 @@ from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, nodes, target_names
 from shapefix.interpreter.per_item_sizes import Cut
 from shapefix.interpreter.values import LibraryObject, Reference, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.symbols import Atom, PerItemSize
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -18,6 +17,7 @@ from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, LibraryObject, Number
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.ops import Op
 
 _SCORES = frozenset({Op.LINEAR, Op.BILINEAR, Op.CONVOLUTION, Op.ADDMM})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -18,6 +17,7 @@ from shapefix.domains.tokens import Tokens, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Text, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 
 _COLLATOR = "DataCollatorForLanguageModeling"
 _OVERWRITES = f"`{_COLLATOR}` overwrites `labels` with its own, made from input_ids"

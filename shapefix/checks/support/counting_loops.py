@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
 from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 
 import libcst as cst
@@ -17,6 +16,7 @@ from shapefix.domains.passed_on import MOVES, PassedOn
 from shapefix.interpreter.modules import Module, children, dotted_name, nodes
 from shapefix.interpreter.tensor_values import DeviceKind
 from shapefix.interpreter.values import FunctionValue, as_tensor
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.relevance import is_test_file
 
 _TIMERS = frozenset(

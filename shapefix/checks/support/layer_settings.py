@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
 from shapefix.checks.support import rewrites
@@ -13,6 +11,7 @@ from shapefix.diagnostics import Edit
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_size
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.errors import SizeMismatch
 
 

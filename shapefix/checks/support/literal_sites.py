@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -12,6 +11,7 @@ from shapefix.checks.support.syntax import enclosing, enclosing_class
 from shapefix.diagnostics import Edit
 from shapefix.interpreter.modules import Module, Place, children
 from shapefix.interpreter.values import IntegerLiteral, LibraryObject
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import libcst as cst
@@ -11,6 +10,7 @@ import libcst as cst
 from shapefix.checks.support.bound_names import value_at
 from shapefix.domains.masks import Holder
 from shapefix.interpreter.modules import Place, children
+from shapefix.light_dataclasses import dataclass
 
 INPUTS = "input_ids"
 _OF_ALL = frozenset({"items", "values", "to", "data", "copy"})

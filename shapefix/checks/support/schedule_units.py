@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -19,6 +18,7 @@ from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_size
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.options import by_default
 from shapefix.tensors.polynomials import ONE, Size

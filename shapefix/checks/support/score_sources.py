@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import dropwhile
 
 import libcst as cst
@@ -18,6 +17,7 @@ from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject, as_tensor
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.ops import Op
 
 KEPT = frozenset(

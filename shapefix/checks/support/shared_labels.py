@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapefix.checks.support.liveness import Bound, last_bound
 from shapefix.checks.support.torch_errors import EMBEDDED
 from shapefix.diagnostics import Evidence, Role
 from shapefix.domains.masks import Holder, MaskWritten
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

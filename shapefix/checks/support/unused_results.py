@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -20,6 +19,7 @@ from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, Constant, LibraryObject, Unknown, Value, as_tensor
+from shapefix.light_dataclasses import dataclass
 
 _SHOWN = (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation, cst.Comparison)
 _FUNCTIONAL = "torch.nn.functional"

@@ -25,10 +25,14 @@ class _FilesCommand(click.Command):
     }
 
     def invoke(self, ctx: click.Context) -> Any:
+        from shapefix.engine import light_libcst
         from shapefix.engine.gc_control import gc_paused
 
+        ends_process = ctx.find_root().obj == ENDS_PROCESS
+        if ends_process:
+            light_libcst.is_own_process = True
         # Importing the analysis alone would start 150 collections, and none of them frees anything.
-        with gc_paused(until_exit=ctx.find_root().obj == ENDS_PROCESS):
+        with gc_paused(until_exit=ends_process):
             return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

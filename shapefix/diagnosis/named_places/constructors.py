@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from shapefix.diagnosis.named_places.failures import (
     ExplainedFailure,
@@ -14,6 +13,7 @@ from shapefix.diagnosis.named_places.failures import (
     search_for,
 )
 from shapefix.diagnostics import Evidence
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

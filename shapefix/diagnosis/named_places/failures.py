@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
@@ -14,6 +13,7 @@ from shapefix.diagnosis.value_search import ValueSearch
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Evidence, Role, Span
 from shapefix.engine.parse_limits import LARGEST
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable
 
 _MOST_FILES = 200

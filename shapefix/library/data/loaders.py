@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
 from shapefix.domains.batches import Batches, BatchesDrawn, Collated, EpochRepeated
@@ -36,6 +34,7 @@ from shapefix.library.data.torch_datasets import sample
 from shapefix.library.ops.devices import sent
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import arguments_under
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import BatchCount, BatchSize
 

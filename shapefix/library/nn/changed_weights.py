@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import libcst as cst
 
@@ -34,6 +34,7 @@ from shapefix.library.nn.module import MODULE, is_own_module, modules_in
 from shapefix.library.nn.saved_states import note_loaded
 from shapefix.library.nn.training import Trained
 from shapefix.library.registry import derives, lookup_method, method
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.bounds import same
 from shapefix.tensors.layout import Layout
 

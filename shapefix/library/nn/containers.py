@@ -6,7 +6,7 @@ The children are in the field `_modules`, as in torch: a list, or for the dictio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import libcst as cst
@@ -38,6 +38,7 @@ from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE, is_own_module
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import alias_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 
 SEQUENTIAL, LIST, DICT = "torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"

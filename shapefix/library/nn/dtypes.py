@@ -7,7 +7,6 @@ itself, or in the same run of a function without known callers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -30,6 +29,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import alias_of, default_dtype, dtype_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors import dtype_checks
 from shapefix.tensors.dtypes import is_complex, is_floating
 

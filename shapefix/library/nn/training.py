@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from shapefix.domains.gradients import Gradients, is_leaf
 from shapefix.interpreter.calls import Call
@@ -19,6 +18,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.nn.dtypes import WEIGHT_DTYPE_LAYERS
 from shapefix.library.signatures import BoundArguments
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
 from shapefix.domains.devices import device_of, named_device, placed
@@ -22,6 +20,7 @@ from shapefix.library.tensors import (
     dtype_of,
     is_no_dtype,
 )
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import channels_last, unknown_strides
 from shapefix.tensors.ops import Op
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.texts import LONGEST_NAME
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.registry import function
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.values import (
@@ -22,6 +20,7 @@ from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.torchvision.images import Picture, image
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from shapefix.domains.devices import CPU, placed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue, elements
@@ -14,6 +12,7 @@ from shapefix.library.numpy_arrays import as_array, new_array, numpy_dtype, with
 from shapefix.library.ops.value_range import range_of
 from shapefix.library.registry import Handler, declare, function, method, wrap_function
 from shapefix.library.tensors import as_result, contiguous_result
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size

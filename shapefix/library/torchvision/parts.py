@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from shapefix.interpreter.facts import Fact
+from shapefix.light_dataclasses import dataclass
 
 CLASSES = "num_classes"
 """Placeholder for the requested number of classes."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from shapefix.domains.tokens import Checkpoint, Tokens, TokensWithoutRow, row_of, sources_of
 from shapefix.interpreter.calls import Call
@@ -17,6 +16,7 @@ from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, LibraryObject, Value, as_tensor
 from shapefix.library.transformers.pad_tokens import PAD
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

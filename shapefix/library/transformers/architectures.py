@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.values import Value, facts_of
+from shapefix.light_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

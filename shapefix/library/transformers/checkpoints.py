@@ -8,7 +8,8 @@ be missing in a tokenizer that is created directly, and in the public checkpoint
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from shapefix.light_dataclasses import dataclass
 
 _PLAIN = ("input_ids", "attention_mask")
 _TYPED = ("input_ids", "token_type_ids", "attention_mask")

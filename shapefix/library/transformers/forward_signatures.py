@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
+
+from shapefix.light_dataclasses import dataclass
 
 NEWEST = "5"
 """Version used by default."""

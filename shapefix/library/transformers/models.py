@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from shapefix.domains.batches import MODEL_OUTPUT
@@ -40,6 +39,7 @@ from shapefix.library.tensors import default_dtype, dtype_of
 from shapefix.library.transformers.added_tokens import Resized
 from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 
 BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedConfig"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from shapefix.domains.batches import Collated
 from shapefix.domains.devices import CPU, placed
@@ -27,6 +27,7 @@ from shapefix.library.transformers.pad_tokens import (
 )
 from shapefix.library.transformers.tokenizers import TOKENIZER
 from shapefix.library.transformers.tokenizing import inputs_of, subject_of, tensors_asked
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import ceil_divide

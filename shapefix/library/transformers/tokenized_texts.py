@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from shapefix.domains.raggedness import PADDED_IN_MAP, Origin
@@ -12,6 +12,7 @@ from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, Document, Text, Unknown, Value, is_text
 from shapefix.library.signatures import BoundArguments
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import PerItemSize
 

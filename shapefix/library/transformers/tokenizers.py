@@ -7,7 +7,6 @@ The end of a name determines the class. Tokenizers whose call takes other argume
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from shapefix.domains.tokens import Checkpoint, SpecialIds
 from shapefix.interpreter import hooks
@@ -36,6 +35,7 @@ from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
 from shapefix.library.transformers.tokenizer_backends import never_pads
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import SpecialId
 

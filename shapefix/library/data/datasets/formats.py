@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from shapefix.domains.raggedness import ragged
 from shapefix.domains.tokens import row_of
@@ -11,6 +11,7 @@ from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
 

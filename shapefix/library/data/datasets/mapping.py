@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from shapefix.domains.batches import Batches, Mapped
 from shapefix.interpreter.calls import Arguments, Call, call_value
@@ -33,6 +32,7 @@ from shapefix.library.data.datasets.objects import (
     with_rows,
 )
 from shapefix.library.signatures import BoundArguments, arguments_under
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import substitute

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from shapefix.domains.raggedness import Column
@@ -14,6 +13,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import TRUE, Constant, LibraryObject, Text, Unknown, Value, present
 from shapefix.library.data.datasets.formats import PLAIN, Format, formatted, unknown_column
 from shapefix.library.registry import Handler, declare, method
+from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 
 DATASET, ITERABLE = "datasets.Dataset", "datasets.IterableDataset"
