@@ -121,6 +121,16 @@ def unfollowed(place: Place) -> Unknown:
     return value
 
 
+class OpenedFile(Unknown):
+    """Result of `open`, with its path if the file is opened for reading."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Value) -> None:
+        super().__init__()
+        self.path = path
+
+
 class TypeOf(Unknown):
     """Result of `type(value)`."""
 
