@@ -151,7 +151,7 @@ class PerhapsNone(Unknown):
     __slots__ = ("exits", "value")
 
     def __init__(self, value: Value, exits: tuple[Place, ...] = ()) -> None:
-        super().__init__()
+        super().__init__(tensor=value if isinstance(value, TensorValue) else None)
         self.value = value
         self.exits = exits
 

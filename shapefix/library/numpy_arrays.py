@@ -423,8 +423,16 @@ def part(call: Call) -> Value:
         if array is not None:
             selected(held, array, TupleValue(tuple(by)))
         return rows
+    forward = tuple(_WHOLE if _is_reversed(entry) else entry for entry in entries)
+    turned = any(one is not other for one, other in zip(forward, entries, strict=True))
+    if turned:
+        index = TupleValue(forward)
     made = call_library(call.ev, "operator.getitem", Arguments([held, index]), call.place.node)
-    part_ = new_array(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+    layout = made.layout if isinstance(made, TensorValue) else None
+    if turned and layout is not None:
+        # Some of its strides are negative, which no tensor has.
+        layout = unknown_strides(layout.sizes)
+    part_ = new_array(call, layout, held.dtype, held)
     array = as_array(part_)
     if array is not None:
         array.storage = held.storage
@@ -434,6 +442,19 @@ def part(call: Call) -> Value:
         if array.extremes is None and isinstance(call.receiver, LibraryObject):
             array.extremes = _range_of_column(call.receiver.fields.get(_BY_COLUMN), index)
     return part_
+
+
+_WHOLE = Slice(NONE, NONE, NONE)
+
+
+def _is_reversed(entry: Value) -> bool:
+    """Check for `::-1`: all elements in reverse order."""
+    if not isinstance(entry, Slice):
+        return False
+    start, stop, step = (
+        each.value if isinstance(each, Constant) else entry for each in (entry.start, entry.stop, entry.step)
+    )
+    return start is None and stop is None and step == -1
 
 
 def _range_of_column(ranges: object, index: Value) -> ValueRange | None:
