@@ -5,11 +5,10 @@ from __future__ import annotations
 from shapefix.domains.gradients import NO_GRAD
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.values import OpenedFile, Value
 from shapefix.light_dataclasses import dataclass
 
 _WITHOUT_CASTS = NO_GRAD | {
-    "builtins.open",
     "contextlib.suppress",
     "pytest.raises",
     "torch.enable_grad",
@@ -31,7 +30,10 @@ class Precision:
 
 @hooks.enter_context
 def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
-    if (getattr(value, "kind", None) or getattr(value, "name", None)) in _WITHOUT_CASTS:
+    if (
+        isinstance(value, OpenedFile)
+        or (getattr(value, "kind", None) or getattr(value, "name", None)) in _WITHOUT_CASTS
+    ):
         return None
     state = ev.state[Precision]
     state.casting += 1

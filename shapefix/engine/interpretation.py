@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from shapefix.sources.text import SourceText, Unreadable
 READING = 2_000_000
 """How many bytes of other project files one run reads."""
 DEEPEST_RECURSION = 12_000
+LARGEST_DATA = 30_000
+"""Bytes of the largest file read as data: a configuration, not a table of samples."""
 
 
 class ProjectFiles:
@@ -49,6 +52,28 @@ class ProjectFiles:
     def allow(self, size: int) -> None:
         """Read at most this many more bytes."""
         self._left = min(self._left, size)
+
+    def text(self, script: Module, path: str) -> str | None:
+        """Return the text of a small file opened by a relative path, from the root or the script's folder.
+
+        None for a file that is missing, too large or outside the project, and if the two folders have
+        different files of this name.
+        """
+        if Path(path).is_absolute():
+            return None
+        root, texts = Path(self._project.root), []
+        for folder in dict.fromkeys((root, Path(script.path).parent)):
+            found = Path(os.path.normpath(folder / path))
+            if not found.is_relative_to(root):
+                continue
+            try:
+                is_small = found.stat().st_size <= LARGEST_DATA
+                texts.append(found.read_text("utf-8") if is_small else None)
+            except (OSError, ValueError):
+                self.probes.missing.add(str(found))
+                continue
+            self.probes.found.add(str(found))
+        return texts[0] if texts and len(set(texts)) == 1 else None
 
     def add(self, module: Module) -> None:
         """Add a parsed module."""

@@ -37,6 +37,7 @@ from shapefix.interpreter.values import (
     FunctionValue,
     InstanceValue,
     LibraryObject,
+    OpenedFile,
     Reference,
     Unknown,
     Value,
@@ -250,7 +251,7 @@ def _entered(ev: Evaluator, value: Value, node: cst.CSTNode) -> Value:
     """Value bound by `with value as name`; the project's own `__enter__` runs."""
     if isinstance(value, InstanceValue) and isinstance(member(value.cls, "__enter__"), FunctionValue):
         return call_method(ev, value, "__enter__", Arguments(), node)
-    return value if isinstance(value, LibraryObject) else Unknown()
+    return value if isinstance(value, (LibraryObject, OpenedFile)) else Unknown()
 
 
 @statement(cst.Match)

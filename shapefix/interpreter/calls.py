@@ -46,6 +46,7 @@ from shapefix.interpreter.values import (
     MethodOfEach,
     Number,
     OneOf,
+    PerhapsNone,
     Reference,
     Slice,
     Text,
@@ -63,6 +64,13 @@ FEW_CELLS = 100
 """Containers of up to this number of values are never too large."""
 _WITH_PARAMETERS = (FunctionValue, BoundMethod, ClassValue, InstanceValue, Imported)
 """Values with parameters that the project states."""
+
+
+_REFUSES_NONE = frozenset(
+    f"builtins.{name}"
+    for name in ("len", "list", "tuple", "set", "sum", "max", "min", "sorted", "zip", "enumerate", "reversed")
+)
+"""Functions that raise for None as their first argument, as those of torch do."""
 
 
 @dataclass(eq=False, slots=True)
@@ -335,6 +343,9 @@ def call_library(
     _limit_size(ev, arguments, node)
     arguments.positional[:] = [resolved_deep(ev, value) for value in arguments.positional]
     arguments.keywords.update((key, resolved_deep(ev, value)) for key, value in arguments.keywords.items())
+    if arguments.positional and isinstance(arguments.positional[0], PerhapsNone):
+        if name.startswith("torch.") or name in _REFUSES_NONE:
+            arguments.positional[0] = present(arguments.positional[0])
     call = Call(ev, name, ev.place(node), arguments, receiver)
     for before in before_call:
         before(call)

@@ -82,6 +82,9 @@ class Files(Protocol):
     def allow(self, size: int) -> None:
         """Limit the total size of files read from now on, in bytes."""
 
+    def text(self, script: Module, path: str) -> str | None:
+        """Text of a small file that a script opens by a relative path; None outside the project."""
+
 
 class Flow(Enum):
     """End of a block."""

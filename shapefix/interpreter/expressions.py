@@ -191,8 +191,9 @@ def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
 
 @expression(cst.BinaryOperation)
 def binary(ev: Evaluator, node: cst.BinaryOperation) -> Value:
-    left = ev.evaluate(node.left)
-    right = ev.evaluate(node.right)
+    # None has no operators.
+    left = present(ev.evaluate(node.left))
+    right = present(ev.evaluate(node.right))
     result = arithmetic.operate(ev, type(node.operator), left, right, node)
     are_stated = isinstance(left, IntegerLiteral) and isinstance(right, IntegerLiteral)
     if are_stated and isinstance(node.operator, cst.Multiply) and isinstance(result, Constant):

@@ -200,7 +200,7 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
 
 _MOST_ALTERNATIVES = 4
 """Tuples of different lengths that a join keeps apart."""
-_OPTIONAL = (LibraryObject, InstanceValue, DictValue)
+_OPTIONAL = (LibraryObject, InstanceValue, DictValue, TensorValue, ListValue, TupleValue)
 """Values that stay known beside None."""
 
 

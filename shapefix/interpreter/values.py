@@ -134,6 +134,16 @@ def unfollowed(place: Place) -> Unknown:
     return value
 
 
+class OpenedFile(Unknown):
+    """Result of `open`, with its path if the file is opened for reading."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Value) -> None:
+        super().__init__()
+        self.path = path
+
+
 class TypeOf(Unknown):
     """Result of `type(value)`."""
 
@@ -154,7 +164,7 @@ class PerhapsNone(Unknown):
     __slots__ = ("exits", "value")
 
     def __init__(self, value: Value, exits: tuple[Place, ...] = ()) -> None:
-        super().__init__()
+        super().__init__(tensor=value if isinstance(value, TensorValue) else None)
         self.value = value
         self.exits = exits
 

@@ -37,7 +37,7 @@ from shapefix.library.ops.value_range import (
 )
 from shapefix.library.python.unordered import array_of_one
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import BoundArguments
+from shapefix.library.signatures import BoundArguments, numbers
 from shapefix.library.tensors import as_result, device_asked, is_number
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
@@ -161,31 +161,40 @@ def stated_dtype(given: BoundArguments, default: str | None) -> str | None:
 
 
 @method(ARRAY, "sum", "mean", "std", "var", "max", "min")
+@function(*(f"numpy.{name}" for name in ("sum", "mean", "std", "var", "max", "min", "amax", "amin")))
 def reduced(call: Call) -> Value:
-    """Sum or mean over one axis, or over all: a scalar of numpy is an array of rank 0."""
-    held, given = as_array(call.receiver), arguments_of_numpy(call)
-    axis, keeps = given.number("axis"), given.flag("keepdims")
+    """Sum or mean over some axes, or over all: a scalar of numpy is an array of rank 0."""
+    given, name = arguments_of_numpy(call), call.name.rpartition(".")[2].removeprefix("a")
+    source = call.receiver if call.receiver is not None else given.value("a")
+    held, keeps = as_array(source), given.flag("keepdims")
     plain = (
-        all(given.is_none(name) is True for name in ("dtype",) if name in given.values)
+        ("dtype" not in given.values or given.is_none("dtype") is True)
         and given.is_none("out") is True
         and not call.arguments.open
+        and call.arguments.keywords.keys() <= given.values.keys()
     )
-    if held is not None and plain and given.is_none("axis") is True and keeps is False:
-        name = call.name.rpartition(".")[2]
+    over_all = plain and given.is_none("axis") is True and keeps is False
+    if held is None and over_all and leaf_dtype(source) in ("int64", "float32"):
+        # A list of numbers: those of Python are float64.
+        dtype = "float64" if leaf_dtype(source) == "float32" else "int64"
+        return new_array(call, contiguous([]), _of_reduction(dtype, name))
+    if held is not None and over_all:
         made = new_array(call, contiguous([]), _of_reduction(held.dtype, name), held)
         array = as_array(made)
         if array is not None and name == "max":
             array.extremes = largest(call, held)
         return made
-    if held is None or held.layout is None or axis is None or keeps is None or not plain:
+    axes = numbers(given.value("axis"))
+    if held is None or held.layout is None or not axes or keeps is None or not plain:
         return Unknown()
     rank = held.layout.rank
-    if not -rank <= axis < rank or rank < 2:
+    if not all(-rank <= axis < rank for axis in axes):
         return Unknown()
-    sizes = list(held.layout.sizes)
-    sizes[axis:] = [*([Size.of(1)] if keeps else []), *sizes[axis % rank + 1 :]]
+    gone = {axis % rank for axis in axes}
+    one = [Size.of(1)] if keeps else []
+    sizes = [size for dim, each in enumerate(held.layout.sizes) for size in (one if dim in gone else [each])]
     layout = contiguous(sizes) if is_contiguous(held.layout) else unknown_strides(tuple(sizes))
-    return new_array(call, layout, _of_reduction(held.dtype, call.name.rpartition(".")[2]), held)
+    return new_array(call, layout, _of_reduction(held.dtype, name), held)
 
 
 def _of_reduction(dtype: str | None, name: str) -> str | None:
@@ -286,9 +295,10 @@ def array(call: Call) -> Value:
         return new_array(call, stacked.layout, stated_dtype(given, stacked.dtype), stacked)
     if elements(data) is None:
         held = as_array(data)
-        if held is None or call.arguments.keywords or len(call.arguments.positional) > 1:
+        if held is None or call.arguments.open or _may_hold_objects(given):
             return Unknown()
-        return with_numbers_of(call, held, _copied(held.layout), held.dtype)
+        layout = _ordered(given, _copied(held.layout))
+        return with_numbers_of(call, held, layout, stated_dtype(given, held.dtype))
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
     if sizes is None:
         return Unknown()
@@ -413,8 +423,16 @@ def part(call: Call) -> Value:
         if array is not None:
             selected(held, array, TupleValue(tuple(by)))
         return rows
+    forward = tuple(_WHOLE if _is_reversed(entry) else entry for entry in entries)
+    turned = any(one is not other for one, other in zip(forward, entries, strict=True))
+    if turned:
+        index = TupleValue(forward)
     made = call_library(call.ev, "operator.getitem", Arguments([held, index]), call.place.node)
-    part_ = new_array(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+    layout = made.layout if isinstance(made, TensorValue) else None
+    if turned and layout is not None:
+        # Some of its strides are negative, which no tensor has.
+        layout = unknown_strides(layout.sizes)
+    part_ = new_array(call, layout, held.dtype, held)
     array = as_array(part_)
     if array is not None:
         array.storage = held.storage
@@ -424,6 +442,19 @@ def part(call: Call) -> Value:
         if array.extremes is None and isinstance(call.receiver, LibraryObject):
             array.extremes = _range_of_column(call.receiver.fields.get(_BY_COLUMN), index)
     return part_
+
+
+_WHOLE = Slice(NONE, NONE, NONE)
+
+
+def _is_reversed(entry: Value) -> bool:
+    """Check for `::-1`: all elements in reverse order."""
+    if not isinstance(entry, Slice):
+        return False
+    start, stop, step = (
+        each.value if isinstance(each, Constant) else entry for each in (entry.start, entry.stop, entry.step)
+    )
+    return start is None and stop is None and step == -1
 
 
 def _range_of_column(ranges: object, index: Value) -> ValueRange | None:

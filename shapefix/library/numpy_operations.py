@@ -352,7 +352,8 @@ def counted(call: Call) -> Value:
     given = arguments_of_numpy(call)
     if given.is_none("weights") is not True:
         return Unknown()
-    return new_array(call, contiguous([Size.symbol("classes")]), "int64")
+    least = given.number("minlength")
+    return new_array(call, contiguous([Size.symbol("classes", least=max(1, least or 0))]), "int64")
 
 
 @function("numpy.unique")

@@ -199,6 +199,9 @@ class _NoFiles:
     def allow(self, size: int) -> None:
         return None
 
+    def text(self, script: Module, path: str) -> str | None:
+        return None
+
 
 class _Watching(Evaluator):
     """An evaluator that takes note of the moment of each event."""

@@ -125,7 +125,7 @@ def test_conditional_expressions_and_or(tmp_path: Path) -> None:
         reveal(x if coin() else torch.ones(2, 3))  # f32[2, 3]
         reveal(x if x.dim() == 2 else None)  # f32[2, 3]
         reveal(None or x)  # f32[2, 3]
-        reveal(x.t() if coin() else None)  # unknown
+        reveal(x.t() if coin() else None)  # f32[3, 2] strides (1, 3) or None
         """,
         tmp_path,
     )

@@ -82,7 +82,7 @@ def test_returns_are_joined(tmp_path: Path) -> None:
 
         x = torch.zeros(2, 3)
         reveal(same())  # f32[2, 3]
-        reveal(perhaps(x))  # unknown
+        reveal(perhaps(x))  # f32[2, 3] or None
         reveal(known(x))  # 2
         """,
         tmp_path,

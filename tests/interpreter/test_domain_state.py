@@ -41,6 +41,9 @@ class NoFiles:
     def allow(self, size: int) -> None:
         pass
 
+    def text(self, script: Module, path: str) -> str | None:
+        return None
+
 
 def run(code: str, *listening: type[Event]) -> Evaluator:
     ev = Evaluator(TorchLibrary(), NoFiles(), 10_000, listening=frozenset(listening))

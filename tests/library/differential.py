@@ -44,6 +44,9 @@ class NoFiles:
     def allow(self, size: int) -> None:
         return None
 
+    def text(self, script: Module, path: str) -> str | None:
+        return None
+
 
 def interpret(source: str) -> list[Event]:
     """The events of running source, on its own, with everything that the library knows."""

@@ -17,6 +17,7 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     Number,
+    PerhapsNone,
     Reference,
     Text,
     Unknown,
@@ -49,6 +50,9 @@ def describe(value: Value, context: CheckContext) -> str:
     """Return a value in one line: `f32[B, T - 1, V] strides (T*V, V, 1)`; no strides if contiguous."""
     if isinstance(value, TensorValue):
         return _tensor(value, context)
+    if isinstance(value, PerhapsNone):
+        known = describe(value.value, context)
+        return known if known == "unknown" else f"{known} or None"
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
         return _tensor(value.tensor, context)
     if isinstance(value, Integer):

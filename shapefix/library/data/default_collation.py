@@ -17,6 +17,7 @@ from shapefix.interpreter.values import (
     Text,
     Unknown,
     Value,
+    present,
 )
 from shapefix.library.data.samples import one_of
 from shapefix.library.numpy_arrays import as_array
@@ -61,6 +62,8 @@ def default_collate(call: Call, one: Value, size: Size) -> Value:
 
 
 def _collated(call: Call, one: Value, size: Size) -> Value | None:
+    # None would raise.
+    one = present(one)
     if isinstance(one, TensorValue):
         return _stacked(call, one, size)
     array = as_array(one)

@@ -27,6 +27,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Module, children
 from shapefix.interpreter.values import (
     NONE,
+    TEXT,
     Constant,
     InstanceValue,
     LibraryObject,
@@ -192,7 +193,8 @@ def _name_of(path: Value | None) -> object:
     """Name of a file, or one and the same unknown value for it: `path = os.path.join(folder, "best.pt")`."""
     if isinstance(path, Constant):
         return path.value if isinstance(path.value, str) else None
-    return path if type(path) is Unknown else None
+    is_one = type(path) is Unknown or (type(path) is Text and path is not TEXT)
+    return path if is_one else None
 
 
 _STRICT_SINCE = "2.6"

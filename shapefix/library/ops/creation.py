@@ -218,7 +218,8 @@ def legacy(call: Call) -> Value:
         return contiguous_result(call, [Size.of(0)], Op.CREATION, dtype=dtype)
     array = as_array(data)
     if array is not None:
-        made = as_tensor_of(call, array, dtype)
+        # An array of the dtype shares its memory.
+        made = as_tensor_of(call, array, dtype, copies=array.dtype != dtype)
         # Unlike torch.tensor, it never takes the dtype of the array, an unknown default dtype included.
         made.dtype = dtype
         return made

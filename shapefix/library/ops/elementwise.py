@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from shapefix.domains.batches import Batches
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
@@ -281,12 +282,26 @@ def negative(call: Call) -> Value:
 def where(call: Call) -> Value:
     given = arguments_of(call)
     if given.is_none("input"):
-        return Unknown()
+        return _indices(call, as_tensor(given.value("condition")))
     parts = [given.value("input"), given.value("other")]
     made = result_of(call, [given.value("condition"), *parts], Op.WHERE)
     made.row = masked_row(parts, call.place)
     made.extremes = either(*parts)
     return made
+
+
+def _indices(call: Call, condition: TensorValue | None) -> Value:
+    """Indices of the nonzero elements: one tensor for each dimension, all of one length."""
+    if condition is None or condition.layout is None or call.arguments.open:
+        return Unknown()
+    layout = unknown_strides((Size.symbol("nonzero", least=0),))
+    rank = max(condition.layout.rank, 1)
+    return TupleValue(
+        tuple(
+            as_result(call, layout, Op.MASKED_SELECT, dtype="int64", device=condition.device)
+            for _ in range(rank)
+        )
+    )
 
 
 @tensor_method("where")

@@ -22,7 +22,7 @@ from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.library.transformers.label_provenance import rolled
 from shapefix.tensors import concat, dims, tensor_iterator
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
@@ -274,6 +274,10 @@ def counted(call: Call, tensor: TensorValue) -> Value:
     if call.name.endswith("nonzero") and call.arguments.keywords:
         return Unknown()
     name = call.name.rpartition(".")[2]
+    if name in ("nonzero", "argwhere") and tensor.layout is not None:
+        # torch does not promise its strides.
+        layout = unknown_strides((Size.symbol("nonzero", least=0), Size.of(tensor.layout.rank)))
+        return as_result(call, layout, Op.MASKED_SELECT, dtype="int64", device=tensor.device)
     if name in ("unique", "unique_consecutive"):
         made = TensorValue(dtype=tensor.dtype)
         if len(call.arguments.positional) == (call.receiver is None):

@@ -8,7 +8,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Shape, Sizes
 from shapefix.interpreter.tensor_values import DeviceKind, TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
-from shapefix.library.numpy_arrays import new_array
+from shapefix.library.numpy_arrays import new_array, of_same_memory
 from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.ops.value_range import only_number
 from shapefix.library.python.random_numbers import drawn_item
@@ -121,9 +121,9 @@ def out_of_torch(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("numpy")
 def to_numpy(call: Call, tensor: TensorValue) -> Value:
-    """Return an array of the same sizes, without further known facts; a 0-dim one is followed."""
-    if tensor.certain and tensor.layout is not None and not tensor.layout.rank:
-        return new_array(call, tensor.layout, tensor.dtype, tensor)
+    """Array in the memory of the tensor; only the sizes of what may be an array itself."""
+    if tensor.certain and (tensor.layout is not None or tensor.dtype is not None):
+        return of_same_memory(new_array(call, tensor.layout, tensor.dtype, tensor), tensor)
     array = Unknown()
     if tensor.layout is not None:
         sizes = tuple(integer(size) for size in tensor.layout.sizes)

@@ -32,6 +32,7 @@ from shapefix.interpreter.values import (
     LibraryObject,
     ModulePart,
     Number,
+    PerhapsNone,
     Reference,
     Text,
     TypeOf,
@@ -62,6 +63,8 @@ def reveal(call: Call) -> Value:
 
 def _as_known_now(value: Value) -> Value:
     """Copy of the value with its current layouts; later they may change."""
+    if isinstance(value, PerhapsNone):
+        return PerhapsNone(_as_known_now(value.value))
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
         value = value.tensor
     if isinstance(value, TensorValue):

@@ -6,8 +6,9 @@ import posixpath
 from dataclasses import field
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.texts import LONGEST_NAME
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.values import TEXT, Constant, Text, Unknown, Value
 from shapefix.library.registry import function
 from shapefix.light_dataclasses import dataclass
 
@@ -32,5 +33,25 @@ def joined(call: Call) -> Value:
     known = call.ev.state[JoinedPaths].known
     if key not in known:
         # The parts are kept, so that no other value gets the identity of one.
-        known[key] = Unknown("path"), parts
+        known[key] = Text(), parts
     return known[key][0]
+
+
+@function(
+    *(f"os.path.{name}" for name in ("basename", "dirname", "abspath", "realpath", "expanduser", "normpath")),
+    *("os.path.relpath", "os.getcwd", "builtins.input"),
+)
+def one_text(call: Call) -> Value:
+    """Name of a file or folder, or what the user types."""
+    return TEXT
+
+
+@function("os.path.splitext", "os.path.split")
+def two_texts(call: Call) -> Value:
+    return TupleValue((TEXT, TEXT))
+
+
+@function("os.listdir", "glob.glob", "glob.iglob")
+def names(call: Call) -> Value:
+    """Names of any number of files."""
+    return ListValue(None, TEXT)

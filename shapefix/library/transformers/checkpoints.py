@@ -80,3 +80,32 @@ def of_checkpoint(name: str) -> Family | None:
         return None
     group = next(key for key, text in found.groupdict().items() if text is not None)
     return FAMILIES[group.rpartition("_")[0]]
+
+
+_WIDTHS = {
+    r"(google-bert/)?bert-base-((un)?cased|chinese|multilingual-(un)?cased)": 768,
+    r"(google-bert/)?bert-large-(un)?cased(-whole-word-masking)?(-finetuned-squad)?": 1024,
+    r"(distilbert/)?distilbert-base-((un)?cased|multilingual-cased)(-finetuned-sst-2-english)?": 768,
+    r"(FacebookAI/)?(xlm-)?roberta-base|(distilbert/)?distilroberta-base": 768,
+    r"(FacebookAI/)?(xlm-)?roberta-large": 1024,
+    r"(albert/)?albert-base-v[12]": 768,
+    r"(openai-community/)?gpt2|(distilbert/)?distilgpt2": 768,
+    r"(google-t5/)?t5-small": 512,
+    r"(google-t5/)?t5-base|facebook/bart-base": 768,
+    r"(google-t5/)?t5-large|facebook/bart-large": 1024,
+    r"google/vit-base-patch16-224(-in21k)?": 768,
+    r"facebook/wav2vec2-base(-960h)?": 768,
+}
+"""Hidden sizes of public checkpoints, as their published configurations state them."""
+WIDTH_NAMES = {"hidden_size": (), "dim": ("distilbert",), "n_embd": ("gpt2",), "d_model": ("t5-", "/bart-")}
+"""Names of the hidden size in a configuration; all but the first only in checkpoints with such a name."""
+
+
+def widths_of(name: str) -> dict[str, int]:
+    """Hidden size of a public checkpoint under its names in the configuration; empty for any other one."""
+    width = next((number for pattern, number in _WIDTHS.items() if re.fullmatch(pattern, name)), None)
+    if width is None:
+        return {}
+    return {
+        key: width for key, parts in WIDTH_NAMES.items() if not parts or any(part in name for part in parts)
+    }

@@ -38,6 +38,7 @@ from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import default_dtype, dtype_of
 from shapefix.library.transformers.added_tokens import Resized
 from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
+from shapefix.library.transformers.checkpoints import WIDTH_NAMES, widths_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
@@ -125,9 +126,11 @@ def _configuration(call: Call, known: Mapping[str, Value]) -> LibraryObject:
 def configuration(call: Call) -> Value:
     name, stored, _ = call.name.partition(".from_pretrained")
     keywords = call.arguments.keywords
-    known = {} if stored or call.arguments.open or call.arguments.positional else _by_default(name, keywords)
-    made = _configuration(call, {**known, **keywords})
     checkpoint = _checkpoint(call, CONFIGURATION) if stored else None
+    known = _widths(call, checkpoint)
+    if not stored and not call.arguments.open and not call.arguments.positional:
+        known = _by_default(name, keywords)
+    made = _configuration(call, {**known, **keywords})
     of_checkpoint = configuration_of(checkpoint.value) if _is_text(checkpoint) else None
     made.facts[OwnClass] = OwnClass(of_checkpoint if name.endswith(".AutoConfig") else name)
     return made
@@ -136,6 +139,17 @@ def configuration(call: Call) -> Value:
 def _checkpoint(call: Call, kind: str) -> Value:
     """Name of the checkpoint loaded by `from_pretrained` of a model or a configuration."""
     return arguments_under(call, f"{kind}.from_pretrained").value("pretrained_model_name_or_path")
+
+
+def _widths(call: Call, checkpoint: Value | None) -> dict[str, Value]:
+    """Hidden size of a public checkpoint, unless the call may set another one."""
+    if (
+        call.arguments.open
+        or not _is_text(checkpoint)
+        or not WIDTH_NAMES.keys().isdisjoint(call.arguments.keywords)
+    ):
+        return {}
+    return {name: Constant(width) for name, width in widths_of(checkpoint.value).items()}
 
 
 def _by_default(name: str, keywords: Mapping[str, Value]) -> dict[str, Value]:
@@ -177,8 +191,8 @@ def from_pretrained(call: Call) -> Value:
         return _made(call, given["config"])
     # Other settings (dtype, device) do not belong to a configuration.
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
-    config = _configuration(call, sizes)
     checkpoint = _checkpoint(call, BASE)
+    config = _configuration(call, {**_widths(call, checkpoint), **sizes})
     config.facts[OwnClass] = OwnClass(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
     return _made(call, config)
 
