@@ -131,7 +131,7 @@ class ExceptionRecorder:
                 causes=_causes(error),
                 stack=_syntax_error_place(error) or frames.stack(error.__traceback__, caller),
                 values=_values(error),
-                details=_with_missing_key(error, details),
+                details=_with_missing_folder(error, _with_missing_key(error, details)),
             )
         )
         return self._number
@@ -256,6 +256,15 @@ def _with_missing_key(error: BaseException, details: ExceptionDetails) -> Except
     keys = [each for each in dict.keys(held) if isinstance(each, str)]
     missing = MissingKey(name=name, key=error.args[0][:80], keys=[each[:80] for each in keys[:_KEYS]])
     return {**details, "missing_key": missing}
+
+
+def _with_missing_folder(error: BaseException, details: ExceptionDetails) -> ExceptionDetails:
+    """Add the folder of the file that is missing, if the folder itself is missing."""
+    path = error.filename if isinstance(error, FileNotFoundError) else None
+    folder = os.path.dirname(os.fsdecode(path)) if isinstance(path, (str, bytes)) else ""  # noqa: PTH120
+    if not folder or os.path.isdir(folder):  # noqa: PTH112
+        return details
+    return {**details, "missing_folder": folder}
 
 
 def _name_and_value(node: ast.AST, frame: FrameType) -> tuple[str, object]:

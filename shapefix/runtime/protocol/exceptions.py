@@ -54,6 +54,7 @@ class ExceptionDetails(TypedDict, total=False):
     given: CallArguments
     integer_ranges: list[list[int] | None]
     missing_key: MissingKey
+    missing_folder: str
 
 
 class ExceptionCause(TypedDict):
