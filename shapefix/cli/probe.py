@@ -69,6 +69,8 @@ def probe(options: ProbeOptions) -> int:
             return probe_forecast.report(executable, options, options.vram)
         device: tuple[str, ...] = () if options.device == "auto" else ("--device", options.device)
 
+        printer = probe_output.ForwardPrinter(options)
+
         def run_script(*more: str) -> ProbeRun:
             return probe_script(
                 executable,
@@ -78,6 +80,7 @@ def probe(options: ProbeOptions) -> int:
                 options.timeout,
                 (*device, *options.agent_options, *more),
                 options.processes,
+                printer if printer.applies else None,
             )
 
         run = run_script()
@@ -110,4 +113,4 @@ def probe(options: ProbeOptions) -> int:
     # Static findings count only where they explain an exception of the run.
     code = code_of(run, found)
     found = with_verdicts(run, found, probe_output.view_of(options))
-    return probe_output.report(run, found, options, code, baseline=baseline)
+    return probe_output.report(run, found, options, code, baseline=baseline, printed=printer.rows)
