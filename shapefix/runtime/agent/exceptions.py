@@ -259,7 +259,7 @@ def _with_missing_key(error: BaseException, details: ExceptionDetails) -> Except
 
 
 def _with_missing_folder(error: BaseException, details: ExceptionDetails) -> ExceptionDetails:
-    """Add the folder of the file that is missing, if the folder itself is missing."""
+    """Add the missing folder of a missing file."""
     path = error.filename if isinstance(error, FileNotFoundError) else None
     folder = os.path.dirname(os.fsdecode(path)) if isinstance(path, (str, bytes)) else ""  # noqa: PTH120
     if not folder or os.path.isdir(folder):  # noqa: PTH112

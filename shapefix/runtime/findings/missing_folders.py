@@ -1,4 +1,4 @@
-"""Files in a folder that does not exist, and that no code of the script creates."""
+"""Exceptions about files in a missing folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _CREATES = re.compile(
 
 
 def missing_folder(failure: RaisedException, observed: Observations, read: ReadText) -> str:
-    """The missing folder of a file that an exception is about; empty if skipped code may create it."""
+    """The missing folder of a missing file; empty if skipped code may create it."""
     folder = failure.details.get("missing_folder", "")
     files = (line["file"] for line in observed.of(SourceLine)) if folder else ()
     return "" if any(_CREATES.search(read(path) or "") for path in files) else folder
 
 
 def folder_text(failure: RaisedException) -> str:
-    """The folder that is missing, for an exception about a file in it."""
+    """The missing folder of a missing file, in words."""
     folder = failure.details.get("missing_folder")
     return "" if folder is None else f"; the folder `{folder}` does not exist"
