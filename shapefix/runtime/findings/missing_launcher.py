@@ -1,4 +1,4 @@
-"""Scripts for torchrun that are started without it."""
+"""Scripts for torchrun, started without it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _VARIABLE = re.compile(r"\b(?:(?:LOCAL_|GROUP_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTE
 
 
 def missing_launcher(observed: Observations) -> RaisedException | None:
-    """The exception at the end of a script because a variable of torchrun is not set, if any."""
+    """The exception of a script without a variable of torchrun, if any."""
     return next((each for each in observed.exceptions if each.ended_script and variable_of(each)), None)
 
 
 def variable_of(failure: RaisedException) -> str:
-    """The variable of torchrun that is missing; empty for another failure."""
+    """The missing variable of torchrun; empty for another failure."""
     if failure.type not in ("KeyError", "TypeError") or not failure.stack:
         return ""
     place = failure.stack[0]
