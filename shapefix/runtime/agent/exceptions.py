@@ -25,6 +25,7 @@ from ..protocol import (
     UserPlace,
 )
 from . import frames, handler_lookup
+from .assertions import asserted_values
 from .describe import describe
 from .session import Session, StopProbe
 
@@ -131,7 +132,7 @@ class ExceptionRecorder:
                 causes=_causes(error),
                 stack=_syntax_error_place(error) or frames.stack(error.__traceback__, caller),
                 values=_values(error),
-                details=_with_missing_folder(error, _with_missing_key(error, details)),
+                details=_with_causes(error, details),
             )
         )
         return self._number
@@ -256,6 +257,16 @@ def _with_missing_key(error: BaseException, details: ExceptionDetails) -> Except
     keys = [each for each in dict.keys(held) if isinstance(each, str)]
     missing = MissingKey(name=name, key=error.args[0][:80], keys=[each[:80] for each in keys[:_KEYS]])
     return {**details, "missing_key": missing}
+
+
+def _with_causes(error: BaseException, details: ExceptionDetails) -> ExceptionDetails:
+    """Add the facts that a missing key or file, or a failed assert, is about."""
+    details = _with_missing_folder(error, _with_missing_key(error, details))
+    found = frames.innermost(error.__traceback__) if isinstance(error, AssertionError) else None
+    if found is None or found[0].f_code.co_filename != frames.raised_in(error.__traceback__):
+        return details
+    asserted = asserted_values(found[0], found[1]["row"])
+    return {**details, "asserted": asserted} if asserted else details
 
 
 def _with_missing_folder(error: BaseException, details: ExceptionDetails) -> ExceptionDetails:

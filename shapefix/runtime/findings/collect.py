@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from shapefix.diagnosis.explanations import explain_message
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
+from shapefix.runtime.findings.asserted_values import asserted_text
 from shapefix.runtime.findings.async_fixes import async_fixes, syntax_text
 from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
 from shapefix.runtime.findings.environment import environment_diagnostic
@@ -125,7 +126,7 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
     when = f"; in {extra_batch_text(failure.extra_batch)}" if failure.extra_batch else ""
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
-        known = "".join(text(failure) for text in (keys_text, folder_text, imports_text))
+        known = "".join(text(failure) for text in (keys_text, folder_text, imports_text, asserted_text))
         text = _full_message(failure).rstrip(".") + known + syntax_text(failure, read_text) + when
         return Diagnostic(
             CRASH, failure.type, severity, text, failure.stack[0],
