@@ -224,6 +224,9 @@ def _run_script(session: Session, exceptions: Any, options: argparse.Namespace) 
         return 1
     except BaseException as raised:
         error = raised
+        if session.stopped is None and session.watches_process():
+            with contextlib.suppress(StopProbe):
+                exceptions.stop_at_limit(error)
     if not session.watches_process():
         exit_now(_code(error))  # a fork of the script that ran to the script's end
     if session.stopped is not None:
