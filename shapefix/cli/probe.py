@@ -24,6 +24,8 @@ def probe(options: ProbeOptions) -> int:
     from shapefix.runtime.findings import nan_blame
     from shapefix.runtime.findings.collect import collect_findings
     from shapefix.runtime.findings.environment import CPU_FOR_GPU, FAKE, missing_gpu, simulation_note
+    from shapefix.runtime.findings.missing_launcher import OPTION as LAUNCHED
+    from shapefix.runtime.findings.missing_launcher import launcher_note, missing_launcher
     from shapefix.runtime.findings.nan_blame import with_nan_origins
     from shapefix.runtime.findings.write_blame import OPTION, with_writes
     from shapefix.runtime.protocol import SourceLine
@@ -69,6 +71,8 @@ def probe(options: ProbeOptions) -> int:
             return probe_forecast.report(executable, options, options.vram)
         device: tuple[str, ...] = () if options.device == "auto" else ("--device", options.device)
 
+        printer = probe_output.ForwardPrinter(options)
+
         def run_script(*more: str) -> ProbeRun:
             return probe_script(
                 executable,
@@ -78,16 +82,21 @@ def probe(options: ProbeOptions) -> int:
                 options.timeout,
                 (*device, *options.agent_options, *more),
                 options.processes,
+                printer if printer.applies else None,
             )
 
         run = run_script()
+        launcher = missing_launcher(run.observed) if options.processes == 1 else None
+        if launcher is not None:
+            device = (*device, LAUNCHED)
+            run = run_script()
         missing = missing_gpu(run.observed) if options.may_simulate else None
         replacement: str | None = None
         if missing is not None:
             for name in (CPU_FOR_GPU, FAKE):
                 another = run_script("--device", name)
                 if another.has_device and missing_gpu(another.observed) is None:
-                    run, device, replacement = another, ("--device", name), name
+                    run, device, replacement = another, (*device, "--device", name), name
                     break
     except OSError as error:
         echo_err(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
@@ -105,9 +114,11 @@ def probe(options: ProbeOptions) -> int:
     )
     if missing is not None and replacement is not None:
         found = replace(found, notes=(simulation_note(missing, replacement), *found.notes))
+    if launcher is not None:
+        found = replace(found, notes=(launcher_note(launcher), *found.notes))
     executed = dict.fromkeys(line["file"] for line in run.observed.of(SourceLine))
     found = with_static_fixes(found, "." if options.module else options.script, executed)
     # Static findings count only where they explain an exception of the run.
     code = code_of(run, found)
     found = with_verdicts(run, found, probe_output.view_of(options))
-    return probe_output.report(run, found, options, code, baseline=baseline)
+    return probe_output.report(run, found, options, code, baseline=baseline, printed=printer.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -21,12 +21,12 @@ from shapefix.runtime.confirmation.static_verdicts import static_lines
 from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
-from shapefix.runtime.observations import RaisedException
+from shapefix.runtime.observations import Observations, RaisedException
 from shapefix.runtime.ranks import rank_lines
-from shapefix.runtime.report.formatting import counted
+from shapefix.runtime.report.formatting import Line, counted
 from shapefix.runtime.report.json_document import document, json_text
 from shapefix.runtime.report.run_comparison import RunSummary, comparison_lines, summary
-from shapefix.runtime.report.text_report import ending, report_lines
+from shapefix.runtime.report.text_report import ending, forward_lines, report_lines
 from shapefix.runtime.run import ProbeRun
 
 _UNCUT = 2_000
@@ -36,7 +36,8 @@ _UNCUT = 2_000
 class ProbeResult:
     """A run of the probe, with its findings and the exit code.
 
-    forecast is that of --vram, baseline the earlier run of --baseline.
+    forecast is that of --vram, baseline the earlier run of --baseline. printed are the rows of a
+    ForwardPrinter.
     """
 
     run: ProbeRun
@@ -45,6 +46,35 @@ class ProbeResult:
     code: int
     forecast: MemoryForecast | None
     baseline: RunSummary | None = None
+    printed: Sequence[Line] = ()
+
+
+class ForwardPrinter:
+    """Prints the first batch and the model in a terminal while the script still runs."""
+
+    def __init__(self, options: ProbeOptions) -> None:
+        self._options = options
+        self.rows: list[Line] = []
+
+    @property
+    def applies(self) -> bool:
+        """Whether the report goes to a terminal, and is that of one process."""
+        options = self._options
+        wanted = options.output_format == "full" and not options.quiet and options.processes == 1
+        return wanted and sys.stdout.isatty()
+
+    def __call__(self, observed: Observations) -> None:
+        """Print the part of the report that is known after the first forward, only once."""
+        if self.rows:
+            return
+        view = view_of(self._options)
+        self.rows = list(forward_lines(self._options.script, observed, _paths(view), view.width))
+        sys.stdout.write(painter(view)(self.rows))
+        sys.stdout.flush()
+
+
+def _paths(view: View) -> Callable[[str], str]:
+    return lambda path: one_line(view.relative(path))
 
 
 def view_of(options: ProbeOptions, masker: Masker | None = None) -> View:
@@ -72,6 +102,7 @@ def report(
     code: int,
     forecast: MemoryForecast | None = None,
     baseline: RunSummary | None = None,
+    printed: Sequence[Line] = (),
 ) -> int:
     """Print a run in the requested format, and write its page with --report.
 
@@ -80,7 +111,7 @@ def report(
     view = view_of(options, run.masker)
     options = replace(options, arguments=[run.masker.mask(each) for each in options.arguments])
     if options.output_format in PROBE_FORMATS:
-        result = ProbeResult(run, found, options, code, forecast, baseline)
+        result = ProbeResult(run, found, options, code, forecast, baseline, printed)
         sys.stdout.writelines(PROBE_FORMATS[options.output_format].render(result, view))
     else:
         failures = () if found.diagnostics or run.complete else (_failed(run, view),)
@@ -112,10 +143,7 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
     from shapefix.report.full import render
 
     run, found, options, forecast = result.run, result.found, result.options, result.forecast
-
-    def show(path: str) -> str:
-        return one_line(view.relative(path))
-
+    show = _paths(view)
     if forecast is not None:
         rows = forecast_lines(forecast, options.script, options.arguments, show)
         yield painter(view)(list(rows)) + "\n"
@@ -123,7 +151,7 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
         ranks = [[], *rank_lines(run, show)] if run.ranks else []
         # A file or a pipe has no edge at which to cut sizes.
         columns = view.width if sys.stdout.isatty() else max(view.width, _UNCUT)
-        yield painter(view)([*report_lines(run, show, columns), *ranks]) + "\n"
+        yield painter(view)([*report_lines(run, show, columns, result.printed), *ranks]) + "\n"
     if not found.diagnostics and run.complete and forecast is None:
         yield f"Nothing found{_reach(run)}.\n"
     if found.diagnostics:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,6 +19,7 @@ _TOKEN = "SHAPEFIX_PROBE"
 _TAIL = 64 * 1024
 _GRACE = 5.0
 _PATIENCE = 2.0
+_POLL = 0.2
 _ENDS = 1000  # reads of a terminal that find the end of the input
 _AGENT = Path(__file__).parent / "agent" / "__main__.py"
 _ISOLATION = _AGENT.with_name("isolation.py")
@@ -70,12 +71,13 @@ def run_agent(
     options: Sequence[str] = (),
     processes: int = 1,
     protection: Path | None = None,
+    while_running: Callable[[], bool] | None = None,
 ) -> ProcessResult:
     """Run a script under the agent in the current folder, and wait for its end.
 
     options are further options of the agent, like `--device fake`. Several processes are started by torchrun,
     and each appends its rank to the name of its observations. protection is a file with the plan to protect
-    the working tree.
+    the working tree. while_running is called several times a second until it returns False.
 
     folder gets the observations (observations.jsonl) and all files that the script saves; timeout is in
     seconds. When this function returns, or raises KeyboardInterrupt, neither the agent nor a process that it
@@ -115,13 +117,26 @@ def run_agent(
         killed = False
         try:
             try:
-                child.wait(timeout + _GRACE * processes)
+                _wait(child, timeout + _GRACE * processes, while_running)
             except subprocess.TimeoutExpired:
                 killed = True
         finally:
             _end(child, token)
     tail.join()
     return ProcessResult(child.returncode, killed, time.monotonic() - start, tail.text())
+
+
+def _wait(child: subprocess.Popen[bytes], seconds: float, while_running: Callable[[], bool] | None) -> None:
+    """Wait for a process. Raises subprocess.TimeoutExpired."""
+    end = time.monotonic() + seconds
+    while while_running is not None and time.monotonic() + _POLL < end:
+        try:
+            child.wait(_POLL)
+            return
+        except subprocess.TimeoutExpired:
+            if not while_running():
+                break
+    child.wait(max(0.0, end - time.monotonic()))
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ class ObservedModule:
     """One call of a module, and the calls inside it; out is None if it did not return.
 
     parameters is their number, None if it is not known; model are those of an outermost module, and variable
-    its name in the caller's code.
+    its name in the caller's code. equal_calls counts the calls shown as this one in a report.
     """
 
     name: str
@@ -61,6 +61,7 @@ class ObservedModule:
     model: ModelParametersLine | None = None
     variable: str | None = None
     own_multiplications: int | None = None
+    equal_calls: int = 1
 
     @property
     def multiplications(self) -> int:
@@ -144,7 +145,7 @@ class Observations:
 
     @cached_property
     def steps(self) -> int:
-        """The number of optimizer steps, up to the first few, without those of extra batches."""
+        """The number of optimizer steps, without those of extra batches."""
         return sum(1 for line in self.of(OptimizerStepLine) if not line["extra"])
 
     @cached_property

@@ -8,7 +8,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from shapefix.runtime import agent_process, observations
 from shapefix.runtime.agent import masking
 from shapefix.runtime.agent.masking import Masker
 from shapefix.runtime.agent_process import ProcessResult
+from shapefix.runtime.first_forward import FirstForward
 from shapefix.runtime.observations import Observations
 from shapefix.runtime.protocol import LoopTruncatedLine, StopLine
 from shapefix.runtime.working_tree import left_by_run, protection_plan, working_tree
@@ -88,14 +89,16 @@ def probe_script(
     timeout: float,
     options: Sequence[str] = (),
     processes: int = 1,
+    returned: Callable[[Observations], None] | None = None,
 ) -> ProbeRun:
     """Run a script with its arguments in the current folder, for a number of training steps.
 
     script is a file, a folder with a `__main__.py`, a notebook, or with `--module` in options the name of a
     module. timeout is in seconds; options are further options of the agent. Several processes are ranks that
-    torchrun starts. When this function returns, or is interrupted, no process of the run is left, and the
-    files that the script saved are deleted. Raises OSError if the interpreter cannot be started, and
-    Unreadable for a notebook without Python.
+    torchrun starts. returned is called with the observations once a model has returned, while the script
+    still runs. When this function returns, or is interrupted, no process of the run is left, and the files
+    that the script saved are deleted. Raises OSError if the interpreter cannot be started, and Unreadable for
+    a notebook without Python.
     """
     with (
         sigterm_as_interrupt(),
@@ -107,12 +110,17 @@ def probe_script(
         tree = working_tree("." if "--module" in options else script, folder)
         plan = folder / "protection.json"
         plan.write_text(json.dumps(protection_plan(tree, folder, stack)), "utf-8")
+
+        def masker_now() -> Masker:
+            known = (*masking.secret_values(os.environ), *masking.secret_arguments(arguments))
+            return Masker([*known, *masking.added_secrets(str(folder / "secrets.jsonl"))])
+
+        wait = returned and FirstForward(folder / "observations.jsonl", masker_now, returned).wait
         result = agent_process.run_agent(
-            python, script, arguments, folder, steps, timeout, every, processes, plan
+            python, script, arguments, folder, steps, timeout, every, processes, plan, wait
         )
         left = left_by_run(tree, plan)
-        secrets = masking.added_secrets(str(folder / "secrets.jsonl"))
-        masker = Masker([*masking.secret_values(os.environ), *masking.secret_arguments(arguments), *secrets])
+        masker = masker_now()
         names = [f".{rank}" for rank in range(processes)] if processes > 1 else [""]
         ranks = tuple(observations.read(folder / f"observations.jsonl{name}", left, masker) for name in names)
     result = replace(result, output=masker.mask(result.output))

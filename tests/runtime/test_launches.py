@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import fork_server
 import pytest
-from probing import Probed, probed_file
+from probing import Probed, probed_file, run_shapefix
 
 from shapefix.cli.launchers import suggest_command
 from shapefix.cli.main import run
@@ -224,3 +224,43 @@ def test_a_command_line_that_means_another_is_answered_with_it(
 def test_a_file_and_an_interpreter_that_was_asked_for_are_no_launchers() -> None:
     assert suggest_command(["python.py", "--", "torchrun"]) is None
     assert suggest_command(["--python", "python3", "train.py"]) is None
+
+
+FOR_TORCHRUN = """
+import os
+import torch
+import torch.distributed as dist
+
+local_rank, world = READ
+dist.init_process_group("nccl", rank=local_rank, world_size=world)
+device = torch.device("cuda", local_rank) if torch.cuda.is_available() else "cpu"
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2).to(device))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+model(torch.randn(8, 4, device=device)).sum().backward()
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        'int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"])',
+        'int(os.environ.get("LOCAL_RANK")), int(os.getenv("WORLD_SIZE"))',
+    ],
+)
+def test_a_script_for_torchrun_runs_as_its_only_process(tmp_path: Path, read: str) -> None:
+    (tmp_path / "train.py").write_text(FOR_TORCHRUN.replace("READ", read))
+    ran = run_shapefix("probe", "--python", fork_server.interpreter(), "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.startswith("train.py: 1 training step")
+    assert (
+        "note: train.py:6: reads `LOCAL_RANK`, which torchrun sets: this is a run as its only process; "
+        "`--nproc 2` starts two\n"
+    ) in ran.stdout
+
+
+def test_another_missing_variable_is_an_exception_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text('import os, torch\nos.environ["DATA_OF_RANKS"]\n')
+    ran = run_shapefix("probe", "--python", fork_server.interpreter(), "train.py", folder=tmp_path)
+    assert "error[crash] KeyError: 'DATA_OF_RANKS'" in ran.stdout
+    assert "torchrun" not in ran.stdout

@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import fork_server
 import pytest
-from probing import run_shapefix
+from probing import probed_file, run_shapefix
 
 from shapefix.runtime.protocol import StepMemoryLine
 from shapefix.runtime.run import ProbeRun, probe_script
@@ -237,3 +237,92 @@ def test_two_devices_that_meet(tmp_path: Path) -> None:
     assert told.returncode == 1, told.stdout
     assert "train.py:16" in told.stdout
     assert "Expected all tensors to be on the same device" in told.stdout
+
+
+FOR_ACCELERATORS = """
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
+torch.accelerator.set_device_index(0)
+loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 4, (64,))), batch_size=8)
+model = torch.nn.DataParallel(torch.nn.Linear(8, 4)).to(device)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x, y in loader:
+    torch.cuda.nvtx.range_push("step")
+    y = y.type(torch.cuda.LongTensor)
+    loss = F.mse_loss(model(x), F.one_hot(y, 4).float())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    torch.cuda.nvtx.range_pop()
+    torch.accelerator.synchronize()
+"""
+
+
+def test_an_accelerator_is_the_simulated_gpu(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FOR_ACCELERATORS)
+    ran = probed_file(tmp_path, "train.py", options=("--device", "fake"))
+    assert ran.found == []
+    assert ran.run.observed.steps == 1
+    assert "Linear  " in ran.text
+
+
+TYPES = """
+import torch
+import torch.nn.functional as F
+import numpy as np
+
+assert F.one_hot(torch.tensor([0, 2]).cuda(), 4).shape == (2, 4)
+for made, dtype, sizes in (
+    (torch.cuda.FloatTensor(3, 4), torch.float32, (3, 4)),
+    (torch.cuda.FloatTensor(torch.Size([2])), torch.float32, (2,)),
+    (torch.cuda.LongTensor([1, 2]), torch.int64, (2,)),
+    (torch.cuda.DoubleTensor(np.zeros((2, 2))), torch.float64, (2, 2)),
+    (torch.cuda.HalfTensor(), torch.float16, (0,)),
+    (torch.ones(2).type("torch.cuda.IntTensor"), torch.int32, (2,)),
+):
+    assert (made.dtype, tuple(made.shape), made.device.type) == (dtype, sizes, "cuda"), made
+assert isinstance(torch.ones(2).cuda(), torch.cuda.FloatTensor)
+assert not isinstance(torch.ones(2), torch.cuda.FloatTensor)
+assert torch.ones(2).cuda().type() == "torch.cuda.FloatTensor"
+assert torch.ones(2).type() == "torch.FloatTensor"
+assert torch.ones(2).cuda().type(torch.float16).is_cuda
+assert torch.ones(2).type(torch.DoubleTensor).dtype == torch.float64
+torch.set_default_tensor_type("torch.cuda.FloatTensor")
+assert torch.zeros(3).is_cuda
+torch.nn.Linear(2, 2)(torch.zeros(1, 2))
+print("right", flush=True)
+"""
+
+
+def test_the_types_of_cuda_are_those_of_the_simulated_gpu(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TYPES)
+    ran = probed_file(tmp_path, "train.py", options=("--device", "fake"))
+    assert ran.found == []
+    assert ran.run.process.output.splitlines()[-1] == "right"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.eye(8).to_sparse().cuda()",
+        "torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.ones(1), (2, 2), device='cuda')",
+        "model(torch.eye(8).cuda().to_sparse())",
+    ],
+)
+def test_a_limit_of_the_simulated_gpu_is_no_fault_of_the_script(tmp_path: Path, line: str) -> None:
+    script = f"import torch\nmodel = torch.nn.Linear(8, 4).cuda()\nmodel(torch.ones(2, 8).cuda())\n{line}\n"
+    (tmp_path / "train.py").write_text(script)
+    ran = probed_file(tmp_path, "train.py", options=("--device", "fake"))
+    assert ran.found == []
+    assert not ran.run.complete
+    assert "stopped by the probe: the simulated GPU does not support the call at train.py:4: " in ran.ending
+
+
+def test_an_error_of_the_script_on_the_simulated_gpu_is_reported(tmp_path: Path) -> None:
+    script = "import torch\nmodel = torch.nn.Linear(8, 4).cuda()\nmodel(torch.ones(2, 7).cuda())\n"
+    (tmp_path / "train.py").write_text(script)
+    ran = probed_file(tmp_path, "train.py", options=("--device", "fake"))
+    assert ran.places == [("SF501", "train.py", 2)]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
+import subprocess
+import sys
+import termios
+import time
 from pathlib import Path
+from textwrap import dedent
 
 import fork_server
 import pytest
-from probing import probed
+from probing import ROOT, probed
 
 from shapefix.runtime import agent_process
 from shapefix.runtime.report.module_tree import _repetition
+from shapefix.runtime.report.text_report import forward_lines, report_lines
 
 pytestmark = pytest.mark.slow
 
@@ -110,3 +117,135 @@ def test_a_script_keeps_a_terminal_as_its_input(tmp_path: Path, monkeypatch: pyt
         for each in (own, other, before):
             os.close(each)
     assert result.output.split() == ["True", "end"]
+
+
+SLOW = """
+    import time
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randn(64, 1)), batch_size=8)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        time.sleep(3)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def in_terminal(folder: Path, *options: str) -> list[tuple[float, str]]:
+    """The lines of `probe` in a terminal, each with the second in which it came."""
+    own, other = pty.openpty()
+    termios.tcsetwinsize(other, (50, 120))
+    command = [sys.executable, "-m", "shapefix", "probe", "--color", "never", *options, "train.py"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "VIRTUAL_ENV": fork_server.virtual_environment()}
+    child = subprocess.Popen(command, cwd=folder, env=environment, stdout=other, stderr=subprocess.DEVNULL)
+    os.close(other)
+    lines: list[tuple[float, str]] = []
+    rest = b""
+    with contextlib.suppress(OSError):  # the end of a terminal, on Linux
+        while chunk := os.read(own, 1 << 16):
+            *done, rest = (rest + chunk).split(b"\n")
+            lines += [(time.monotonic(), each.decode().rstrip()) for each in done]
+    os.close(own)
+    assert child.wait(60) == 0
+    return lines
+
+
+def test_the_tree_is_printed_while_the_script_runs(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(dedent(SLOW))
+    lines = in_terminal(tmp_path)
+    text = [each for _, each in lines]
+    seconds = {each.split()[0]: at for at, each in lines if each}
+    assert text[0].startswith("train.py: running (Python ")
+    assert seconds["loss"] - seconds["Sequential"] > 2
+    assert text.count("Sequential with gradient, called at train.py:10") == 1
+    made = next(number for number, each in enumerate(text) if each.startswith("train.py: 1 training step"))
+    assert text[made - 1] == ""
+    assert text[made + 1].startswith("loss ")
+    (tmp_path / "train.py").write_text(dedent(SLOW.replace("time.sleep(3)", "time.sleep(0)")))
+    assert [each for _, each in in_terminal(tmp_path, "--quiet")] == ["Nothing found in 1 training step."]
+
+
+def test_a_report_repeats_only_rows_that_have_changed(tmp_path: Path) -> None:
+    ran = probed(tmp_path, SLOW.replace("time.sleep(3)", "time.sleep(0)"))
+    every = list(report_lines(ran.run, str, 120))
+    printed = list(forward_lines("train.py", ran.run.observed, str, 120))
+    rest = list(report_lines(ran.run, str, 120, printed))
+    assert rest[:2] == [[], every[0]]
+    assert [*printed[2:], [], *rest[2:]] == every[2:]
+    changed = [*printed[:-1], [("another model", "name")]]
+    assert list(report_lines(ran.run, str, 120, changed)) == every
+
+
+MODELS_IN_A_LIST = """
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    data = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
+    nets = [Net() for _ in range(12)]
+    optimizers = [torch.optim.SGD(each.parameters(), 0.1) for each in nets]
+    for number, net in enumerate(nets):
+        for x, y in DataLoader(data, batch_size=8):
+            optimizers[number].zero_grad()
+            torch.nn.functional.mse_loss(net(x), y).backward()
+            optimizers[number].step()
+"""
+
+
+def test_equal_calls_of_models_in_a_list_are_one(tmp_path: Path) -> None:
+    ran = probed(tmp_path, MODELS_IN_A_LIST)
+    text = ran.text
+    assert "train.py: 12 training steps" in text
+    assert "Net with gradient, called at train.py:19, 12 equal calls" in text
+    assert text.count("layer Linear") == 1
+    assert text.count("gradients for 2 of 2 parameters of Net") == 8
+    assert "… and gradients of 4 more optimizers" in text
+
+
+SLOW_TRAINING_DATA = """
+    import time
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randn(64, 1)), batch_size=8)
+    other = DataLoader(TensorDataset(torch.randn(32, 8), torch.randn(32, 1)), batch_size=8)
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    @torch.no_grad()
+    def evaluate(loader):
+        model.eval()
+        total = 0
+        for x, y in loader:
+            total += len(model(x))
+        model.train()
+        return 1 / total
+
+    for epoch in range(50):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+            time.sleep(3.2)
+        print("scores", evaluate(loader), evaluate(other), flush=True)
+"""
+
+
+def test_an_evaluation_on_the_training_data_gets_batches(tmp_path: Path) -> None:
+    ran = probed(tmp_path, SLOW_TRAINING_DATA)
+    assert ran.found == []
+    assert ran._told.early_stop_artifact is None
+    assert ran.run.process.output.split()[0] == "scores"
+    assert ran.run.observed.steps == 1

@@ -156,3 +156,47 @@ def test_a_module_elsewhere_in_the_project_is_found(tmp_path: Path, monkeypatch:
         ]
     (missing,) = probed(tmp_path / "tools", "import torch\nimport absent_module\n").found
     assert missing.message.endswith("No module named 'absent_module'")
+
+
+ASSERTED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = {"width": 7}
+        self.heads = 3
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        assert TEST, "sizes"  # fault
+        return self.layer(x)
+
+class Strange:
+    @property
+    def size(self):
+        raise SystemExit("run by the probe")
+
+strange = Strange()
+Net()(torch.ones(2, 8))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "shown"),
+    [
+        ("x.shape[-1] == self.config['width']", "`x.shape[-1]` is 8, `self.config['width']` is 7"),
+        ("x.size(1) % self.heads == 0", "`x.size(1) % self.heads` is 2"),
+        ("x.shape == (2, self.heads)", "`x.shape` is (2, 8), `(2, self.heads)` is (2, 3)"),
+        ("not len(x) == self.layer.in_features - 6", "`len(x)` is 2, `self.layer.in_features - 6` is 2"),
+        ("x.dtype is torch.float16", "`x.dtype` is torch.float32"),
+        ("x.sum() < 0", ""),
+        ("x.ndim == 3 and strange.size", "`x.ndim` is 2"),
+    ],
+)
+def test_a_failed_assert_shows_both_sides(tmp_path: Path, test: str, shown: str) -> None:
+    script = ASSERTED.replace("TEST", test)
+    (found,) = probed(tmp_path, script).found
+    assert found.span.row == row(script, "fault")
+    assert found.message == ("sizes; " + shown if shown else "sizes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from probing import Probed, probed
+from probing import Probed, probed, row
 
 pytestmark = pytest.mark.slow
 
@@ -215,9 +215,9 @@ def test_batches_of_a_loader_with_workers_and_an_evaluation_after_the_epochs(tmp
     loop = "a loop over a loader ended early at train.py:15"
     assert ran.ending == f"reached the last line, but {loop}; later iterations did not run"
     assert ran.run.observed.steps == 1
-    assert [line.split()[0] for line in ran.run.process.output.splitlines()] == ["trained"] * 51 + [
-        "right"
-    ] or True
+    words = [line.split()[0] for line in ran.run.process.output.splitlines()]
+    assert words[0] == "trained"
+    assert words == ["trained"] * (len(words) - 1) + ["right"]
     assert "first batch of the loader at train.py:8, of 1000 rows, collated by default_collate" in text
     assert "[0]  i64[4, 8]" in text
     assert "Model without gradient, called at train.py:27" in text
@@ -275,3 +275,49 @@ def test_a_script_of_several_processes_runs_as_the_first_of_them(tmp_path: Path)
     assert ran.run.process.output.splitlines()[-1] == "rank 0 of 4 1.0"
     assert "train.py: 1 training step, as the first of 4 processes (Python" in text
     assert "module Model" in text
+
+
+SAVED = """
+    import os
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    loader = DataLoader(TensorDataset(torch.randn(640, 8), torch.randn(640, 1)), batch_size=8)
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for epoch in range(3):
+        for number, (x, y) in enumerate(loader):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+            if number == 40:
+                {in_the_loop}
+        {after_the_loop}
+    print("done", flush=True)
+"""
+
+
+def test_a_missing_folder_is_a_fault_of_the_script(tmp_path: Path) -> None:
+    wrong = SAVED.format(in_the_loop="pass", after_the_loop='open("logs/losses.txt", "a").close()  # here')
+    ran = probed(tmp_path, wrong)
+    (found,) = ran.found
+    assert found.message == (
+        "[Errno 2] No such file or directory: 'logs/losses.txt'; the folder `logs` does not exist"
+    )
+    assert found.span.row == row(wrong, "here")
+    assert ran._told.early_stop_artifact is None
+
+
+@pytest.mark.parametrize(
+    ("in_the_loop", "after_the_loop"),
+    [
+        ('os.makedirs("logs")', 'open("logs/losses.txt", "a").close()'),
+        ('open("losses.txt", "w").close()', 'open("losses.txt").close()'),
+    ],
+)
+def test_a_file_or_folder_of_a_later_batch_is_no_fault(
+    tmp_path: Path, in_the_loop: str, after_the_loop: str
+) -> None:
+    ran = probed(tmp_path, SAVED.format(in_the_loop=in_the_loop, after_the_loop=after_the_loop))
+    assert ran.found == []
+    assert ran._told.early_stop_artifact is not None

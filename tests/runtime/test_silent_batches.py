@@ -165,3 +165,41 @@ def test_no_larger_size_is_legal_where_a_view_is_legal_at_one_only() -> None:
                 with pytest.raises(RuntimeError):
                     made(larger).view(each)
     assert told > 50
+
+
+HEADS = """
+import torch
+import torch.nn as nn
+from torch.utils.data import DataLoader, Dataset
+
+class Samples(Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, number):
+        return torch.randn(5, 8, 1).permute(2, 0, 1).view(-1).view(5, 8)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.layer(x).view(len(x), 1, 5, 8).transpose(1, 2)
+        return y.CONTIGUOUSview(len(x), 5, 8)  # viewed
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for x in DataLoader(Samples(), batch_size=4):
+    optimizer.zero_grad()
+    net(x).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("call", "noted"), [("", True), ("contiguous().", False)])
+def test_a_view_of_a_contiguous_copy_is_legal_for_any_size(tmp_path: Path, call: str, noted: bool) -> None:
+    script = HEADS.replace("CONTIGUOUS", call)
+    ran = probed(tmp_path, script)
+    assert ran.found == []
+    assert [each.span.row for each in ran.notes] == [row(script, "viewed")] * noted

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from probing import Probed, probed
+from probing import Probed, probed, probed_file
 
 from shapefix.runtime.protocol import GradientsLine, StepTimesLine
 from shapefix.runtime.report.step_speed import step_speed
@@ -147,3 +147,28 @@ def test_a_call_in_the_loop_is_shown_after_one_before_it(tmp_path: Path) -> None
     (finding,) = ran.found
     assert finding.fix is not None
     assert finding.fix.edits[0].content == "next(iter(DataLoader(data)))"
+
+
+ALONE = """
+import time
+import torch
+
+time.sleep(1)
+weight = torch.zeros(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], 0.1)
+for _ in range(5):
+    optimizer.zero_grad()
+    ((torch.ones(4, 3) @ weight - 1) ** 2).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_first_step_without_a_start_has_no_time(tmp_path: Path, steps: int) -> None:
+    (tmp_path / "train.py").write_text(ALONE)
+    ran = probed_file(tmp_path, "train.py", options=("--steps", str(steps)))
+    lines = list(ran.run.observed.of(StepTimesLine))
+    assert [line["step"] for line in lines] == list(range(2, steps + 1))
+    assert all(line["seconds"] < 0.5 for line in lines)
+    speed = step_speed(ran.run.observed)
+    assert (None if speed is None else speed.basis) == (None if steps == 1 else "median of 2 steps")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .gpu_streams import NoOpStream
+from .gpu_streams import NoOpStream, no_nvtx
 
 NAME = "the CPU in place of a GPU"
 _CPU = torch.device("cpu")
@@ -102,6 +102,7 @@ def _cuda(devices: int) -> None:
     torch.cuda.stream = lambda stream=None: contextlib.nullcontext()
     torch.cuda.current_stream = torch.cuda.default_stream = lambda device=None: NoOpStream()
     torch.cuda.Stream = torch.cuda.Event = NoOpStream
+    no_nvtx()
 
 
 def _libraries() -> None:

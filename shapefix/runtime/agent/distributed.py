@@ -78,6 +78,13 @@ def write_request(session: Session, requested: Any, caller: FrameType) -> None:
     )
 
 
+def set_environment() -> None:
+    """Set the variables of torchrun for a single process."""
+    os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1")
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "0")
+
+
 def _group_of_one(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def init_process_group(
@@ -85,9 +92,7 @@ def _group_of_one(session: Session, original: Callable[..., Any]) -> Callable[..
     ) -> None:
         requested = more[0] if more else named.get("world_size", os.environ.get("WORLD_SIZE", 1))
         write_request(session, requested, sys._getframe(1))
-        os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1")
-        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-        os.environ.setdefault("MASTER_PORT", "0")
+        set_environment()
         kept: dict[str, Any] = {
             name: named[name] for name in ("device_id", "pg_options", "group_name") if name in named
         }

@@ -25,7 +25,9 @@ from ..protocol import (
     UserPlace,
 )
 from . import frames, handler_lookup
+from .assertions import asserted_values
 from .describe import describe
+from .fake_gpu.limits import exceeded_limit
 from .session import Session, StopProbe
 
 MARK = "_shapefix_probe_failure"
@@ -59,9 +61,22 @@ class ExceptionRecorder:
         if number is None and self._session.guessed_at is not None:
             self._session.stop(_unpredictable(error, self._session.guessed_at), unpredictable=True)
         if number is None:
+            self.stop_at_limit(error)
+        if number is None:
             number = self._write(error, origin, caller, details())
         if self._session.depth == 0 and number is not None:
             self._session.pending.append((number, _names(error), frames.stack(error.__traceback__, caller)))
+
+    def stop_at_limit(self, error: BaseException) -> None:
+        """Raise StopProbe for an exception of the simulated GPU."""
+        limit = exceeded_limit(error) if self._session.sizes_only else ""
+        if limit:
+            found = frames.innermost(error.__traceback__)
+            file = found[1]["file"] if found else ""
+            at = f" at {os.path.basename(file)}:{found[1]['row']}" if found else ""  # noqa: PTH119
+            self._session.stop(
+                f"the simulated GPU does not support the call{at}: {limit}", unpredictable=True
+            )
 
     def caught(self, error: BaseException, handler: UserPlace, silent: bool) -> None:
         """Record that a handler of the user's caught an exception; silent handlers only report it.
@@ -131,7 +146,7 @@ class ExceptionRecorder:
                 causes=_causes(error),
                 stack=_syntax_error_place(error) or frames.stack(error.__traceback__, caller),
                 values=_values(error),
-                details=_with_missing_key(error, details),
+                details=_with_causes(error, details),
             )
         )
         return self._number
@@ -256,6 +271,25 @@ def _with_missing_key(error: BaseException, details: ExceptionDetails) -> Except
     keys = [each for each in dict.keys(held) if isinstance(each, str)]
     missing = MissingKey(name=name, key=error.args[0][:80], keys=[each[:80] for each in keys[:_KEYS]])
     return {**details, "missing_key": missing}
+
+
+def _with_causes(error: BaseException, details: ExceptionDetails) -> ExceptionDetails:
+    """Add the facts about a missing key or folder, or a failed assert."""
+    details = _with_missing_folder(error, _with_missing_key(error, details))
+    found = frames.innermost(error.__traceback__) if isinstance(error, AssertionError) else None
+    if found is None or found[0].f_code.co_filename != frames.raised_in(error.__traceback__):
+        return details
+    asserted = asserted_values(found[0], found[1]["row"])
+    return {**details, "asserted": asserted} if asserted else details
+
+
+def _with_missing_folder(error: BaseException, details: ExceptionDetails) -> ExceptionDetails:
+    """Add the missing folder of a missing file."""
+    path = error.filename if isinstance(error, FileNotFoundError) else None
+    folder = os.path.dirname(os.fsdecode(path)) if isinstance(path, (str, bytes)) else ""  # noqa: PTH120
+    if not folder or os.path.isdir(folder):  # noqa: PTH112
+        return details
+    return {**details, "missing_folder": folder}
 
 
 def _name_and_value(node: ast.AST, frame: FrameType) -> tuple[str, object]:

@@ -9,9 +9,10 @@ import sys
 import time
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader
 
 from ..protocol import BatchLine, Collator, ExceptionDetails, LoaderDetails, LoaderLine, UserPlace
@@ -39,6 +40,7 @@ class LoaderState:
     """One loader: its id, its place of creation, and the results of its passes.
 
     batch_seconds is the time of a batch in the last pass, later_seconds that of all passes after training.
+    evaluated_at are the places of evaluations with this loader after training.
     """
 
     id: int
@@ -53,6 +55,7 @@ class LoaderState:
     sampled: bool = False
     trained_batch: Any = None
     worker_start: str | None = None
+    evaluated_at: set[str] = field(default_factory=set)
 
 
 class Loaders:
@@ -188,6 +191,7 @@ class LoaderIterator:
             batches = self._extra.next(caller, trains=session.steps > self._steps)
         self._call_sites.record(caller)
         session.depth += 1
+        session.loading = True
         try:
             batch = next(batches)
         except StopIteration:
@@ -203,6 +207,8 @@ class LoaderIterator:
             self._sample(failed=True)
             self._exceptions.record(error, "loader", caller, self._details)
             raise
+        finally:
+            session.loading = False
         session.depth -= 1
         self._yielded += 1
         session.batches += 1
@@ -239,7 +245,7 @@ class LoaderIterator:
         session, state = self._session, self._state
         session.raise_if_stopped()
         self._exceptions.flush()
-        if state.steps >= session.wanted_steps:
+        if state.steps >= session.wanted_steps and not self._evaluates():
             if session.evaluated:
                 session.stop("a training step and an evaluation pass are done")
             if is_cheap(session, caller) and state.later_seconds + state.batch_seconds < SECONDS:
@@ -253,6 +259,14 @@ class LoaderIterator:
                 session.stop("a training step is done, and the loop over the loader does not end")
         elif state.passes_without_training >= _PASSES:
             session.stop(f"{_PASSES} passes over the same loader without a training step")
+
+    def _evaluates(self) -> bool:
+        """Whether a pass over the training data is an evaluation, the first one at its place."""
+        place = str(self._site)
+        if torch.is_grad_enabled() or place in self._state.evaluated_at:
+            return False
+        self._state.evaluated_at.add(place)
+        return True
 
     def _is_enough(self) -> bool:
         session = self._session

@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rewrite", action="append", default=[])
     parser.add_argument("--overlay")
     parser.add_argument("--ranks", type=float)
+    parser.add_argument("--launched", action="store_true")
     parser.add_argument("--protect")
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--find-writes", action="store_true")
@@ -123,6 +124,8 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     loss_calls.install(session, exceptions, call_sites)
     if options.ranks is None:
         distributed.install(session)
+    if options.launched:
+        distributed.set_environment()
     optimizers = OptimizerWatcher(constructions)
     optimizers.install()
     ViewWatcher(session, modules).install()
@@ -221,6 +224,9 @@ def _run_script(session: Session, exceptions: Any, options: argparse.Namespace) 
         return 1
     except BaseException as raised:
         error = raised
+        if session.stopped is None and session.watches_process():
+            with contextlib.suppress(StopProbe):
+                exceptions.stop_at_limit(error)
     if not session.watches_process():
         exit_now(_code(error))  # a fork of the script that ran to the script's end
     if session.stopped is not None:

@@ -62,7 +62,7 @@ class Session:
     sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
     that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
     called when a part of a training step begins: forward, loop, backward or step, and None after the step.
-    on_loading and on_loaded are called around the loading of a batch, with its samples.
+    on_loading and on_loaded are called around the loading of a batch, with its samples; loading is true then.
     """
 
     sink: LineSink
@@ -73,6 +73,7 @@ class Session:
     model_calls: int = 0
     collectives: int = 0
     active_passes: int = 0
+    loading: bool = False
     pass_number: int = 0
     pass_loader: int | None = None
     trained_loaders: set[int | None] = field(default_factory=set)

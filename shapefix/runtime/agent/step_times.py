@@ -76,6 +76,9 @@ class StepTimes:
         if self._is_short or self._number == _WRITTEN or self._session.sizes_only:
             return
         self._number += 1
+        # The start of a first step without a batch and a module is not known.
+        if self._number == 1 and not parts.keys() & {"forward", "data"}:
+            return
         self._session.sink.write(
             StepTimesLine(
                 kind="step_times",

@@ -223,7 +223,7 @@ class TrainingWatcher:
         if session.active_passes:
             session.trained_batches = session.pass_batches
             session.trained_loaders.add(session.pass_loader)
-        if session.steps <= max(_WRITTEN, session.wanted_steps):
+        if session.extra_batch is None or session.steps <= _WRITTEN:
             session.sink.write(
                 OptimizerStepLine(
                     kind="optimizer_step",

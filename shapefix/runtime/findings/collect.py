@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from shapefix.diagnosis.explanations import explain_message
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
+from shapefix.runtime.findings.asserted_values import asserted_text
 from shapefix.runtime.findings.async_fixes import async_fixes, syntax_text
 from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
 from shapefix.runtime.findings.environment import environment_diagnostic
 from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
 from shapefix.runtime.findings.key_fixes import key_fixes, keys_text
+from shapefix.runtime.findings.missing_folders import folder_text, missing_folder
 from shapefix.runtime.findings.missing_modules import imports_text
 from shapefix.runtime.findings.next_fixes import next_fixes
 from shapefix.runtime.findings.operand_fixes import operand_fixes
@@ -62,7 +64,8 @@ def collect_findings(observed: Observations, read: ReadText = read_text) -> Prob
     exceptions = list(_relevant(observed))
     truncated = observed.first(LoopTruncatedLine) is not None
     refused = next((each for each in exceptions if may_be_refused_write(each, observed)), None)
-    early_stop = next((each for each in exceptions if truncated and may_be_early_stop(each)), None)
+    early = (each for each in exceptions if truncated and may_be_early_stop(each))
+    early_stop = next((each for each in early if not missing_folder(each, observed, read)), None)
     skipped = next((each for each in exceptions if may_be_skipped_batches(each)), None)
     early_stop_artifact = refused or early_stop or skipped
     known: dict[tuple[str, Span | None, str], Diagnostic] = {}
@@ -123,8 +126,8 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
     when = f"; in {extra_batch_text(failure.extra_batch)}" if failure.extra_batch else ""
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
-        known = keys_text(failure) + imports_text(failure) + syntax_text(failure, read_text)
-        text = _full_message(failure).rstrip(".") + known + when
+        known = "".join(text(failure) for text in (keys_text, folder_text, imports_text, asserted_text))
+        text = _full_message(failure).rstrip(".") + known + syntax_text(failure, read_text) + when
         return Diagnostic(
             CRASH, failure.type, severity, text, failure.stack[0],
             with_failure((*_meaning(failure), *measurements(failure), *swallowed), failure.stack[0]),

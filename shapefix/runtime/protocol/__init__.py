@@ -20,6 +20,7 @@ from .data import (
     WorkersRefusedLine,
 )
 from .exceptions import (
+    AssertedValue,
     ExceptionCause,
     ExceptionDetails,
     ExceptionLine,
@@ -98,6 +99,7 @@ from .values import CallArguments, DescribedValue, UserPlace
 
 __all__ = [
     "AnyLine",
+    "AssertedValue",
     "BackwardLine",
     "Batch1ViewLine",
     "BatchLine",

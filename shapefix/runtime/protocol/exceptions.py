@@ -46,6 +46,13 @@ class MissingKey(TypedDict):
     keys: list[str]
 
 
+class AssertedValue(TypedDict):
+    """An expression in a failed assert, and its value."""
+
+    text: str
+    value: str
+
+
 class ExceptionDetails(TypedDict, total=False):
     """The facts about a watched call with an exception."""
 
@@ -54,6 +61,8 @@ class ExceptionDetails(TypedDict, total=False):
     given: CallArguments
     integer_ranges: list[list[int] | None]
     missing_key: MissingKey
+    missing_folder: str
+    asserted: list[AssertedValue]
 
 
 class ExceptionCause(TypedDict):

@@ -38,7 +38,7 @@ def step_speed(observed: Observations) -> StepSpeed | None:
     lines = list(observed.of(StepTimesLine))
     if not lines:
         return None
-    later = lines[1:]
+    later = [line for line in lines if line["step"] > 1]
     known = later or lines
     seconds = median(line["seconds"] for line in known)
     parts = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from shapefix.runtime.agent.session import AFTER_STEP
@@ -41,35 +42,58 @@ from shapefix.runtime.report.formatting import (
 from shapefix.runtime.report.step_speed import speed_text, step_speed
 from shapefix.runtime.run import ProbeRun
 
+_Section = Callable[[Observations, ShowPath, int], Iterator[Line]]
+
 _MODELS = 8
 _OUTPUT_ROWS = 12
 _NORMS = 3
 
 
-def report_lines(run: ProbeRun, show: ShowPath, width: int) -> Iterator[Line]:
-    """The report, in rows of about width cells; show converts a path into the one to print."""
-    observed = run.observed
-    yield _head(run)
-    yield []
-    for section in (_skipped_magics, _batches, model_lines, _training, _disk):
+def report_lines(run: ProbeRun, show: ShowPath, width: int, printed: Sequence[Line] = ()) -> Iterator[Line]:
+    """The report, in rows of about width cells; show converts a path into the one to print.
+
+    printed are the rows of forward_lines, if any; they are not repeated unless they have changed.
+    """
+    body = list(_sections(run.observed, show, width, (*_FORWARD, _training, _disk)))
+    known = list(printed[2:])
+    if known and body[: len(known)] == known:
+        rest = body[len(known) :]
+        yield from ([], _head(run), *(rest if rest[0] else rest[1:]))
+    else:
+        yield from (_head(run), [], *body)
+    yield from _end(run, show)
+
+
+def forward_lines(script: str, observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
+    """The first batch and the model, after its first call and before the end of the run."""
+    *rows, _ = _sections(observed, show, width, _FORWARD)
+    yield from ([(script, "name"), (f": running{_environment(observed)}", "code")], [], *rows)
+
+
+def _sections(
+    observed: Observations, show: ShowPath, width: int, sections: Sequence[_Section]
+) -> Iterator[Line]:
+    for section in sections:
         rows = list(section(observed, show, width))
         if rows:
             yield from rows
             yield []
-    yield from _end(run, show)
 
 
 def _head(run: ProbeRun) -> Line:
-    start = run.observed.first(StartLine)
-    environment = ""
-    if start is not None:
-        device = start["devices"][0] if start["devices"] else "no GPU"
-        environment = f" (Python {start['python']}, torch {start['torch']}, {device})"
     steps = run.observed.steps
     processes = max((int(line["requested"]) for line in run.observed.of(ProcessesRequestedLine)), default=1)
     made = counted(steps, "training step") if steps else "no training step"
     alone = f", as the first of {processes} processes" if processes > 1 else ""
-    return [(run.script, "name"), (f": {made}{alone}{environment}", "code")]
+    return [(run.script, "name"), (f": {made}{alone}{_environment(run.observed)}", "code")]
+
+
+def _environment(observed: Observations) -> str:
+    start = observed.first(StartLine)
+    if start is None:
+        return ""
+    device = start["devices"][0] if start["devices"] else "no GPU"
+    return f" (Python {start['python']}, torch {start['torch']}, {device})"
 
 
 def _skipped_magics(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
@@ -134,11 +158,22 @@ def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[
         yield [(f"… and {len(models) - _MODELS} more", "gutter")]
 
 
+_FORWARD: tuple[_Section, ...] = (_skipped_magics, _batches, model_lines)
+
+
 def models_of(observed: Observations) -> list[ObservedModule]:
-    """The calls of outermost modules except losses, and beside models those of modules without parameters."""
+    """The calls of outermost modules except losses, and beside models those of modules without parameters.
+
+    Equal calls at one place, such as those of the models in a list, are one.
+    """
     every = [each for each in observed.modules if not is_loss(each)]
     with_parameters = {each.type for each in every if each.model is not None}
-    return [each for each in every if not with_parameters or each.type in with_parameters or each.out is None]
+    known: dict[str, list[ObservedModule]] = {}
+    for each in every:
+        if not with_parameters or each.type in with_parameters or each.out is None:
+            facts = (each.type, each.variable, each.grad_enabled, each.called_at, each.input, each.out)
+            known.setdefault(repr(facts), []).append(each)
+    return [replace(calls[0], equal_calls=len(calls)) for calls in known.values()]
 
 
 def model_label(module: ObservedModule, models: Sequence[ObservedModule]) -> str:
@@ -150,7 +185,8 @@ def model_label(module: ObservedModule, models: Sequence[ObservedModule]) -> str
 def call_text(module: ObservedModule, show: ShowPath) -> str:
     """Place of an outermost module's call, and whether gradients are enabled."""
     place = f", called at {place_text(module.called_at, show)}" if module.called_at else ""
-    return f"{'with' if module.grad_enabled else 'without'} gradient{place}"
+    times = f", {module.equal_calls} equal calls" if module.equal_calls > 1 else ""
+    return f"{'with' if module.grad_enabled else 'without'} gradient{place}{times}"
 
 
 def is_loss(module: ObservedModule) -> bool:
@@ -179,12 +215,15 @@ def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Li
         yield [("overfit", "name"), (text, "code")]
         if overfit["unchanged"]:
             yield [(f"  unchanged: {listed([each or '?' for each in overfit['unchanged']])}", "warning")]
-    for line in observed.of(GradientsLine):
+    optimizers = list(observed.of(GradientsLine))
+    for line in optimizers[:_MODELS]:
         yield [("gradients", "name"), (f" for {gradients_text(observed, line)}", "code")]
         for what, text in extreme_norms(line):
             yield [(f"  {what}: {text}", "code")]
         for what, names in lacking_gradients(line):
             yield [(f"  {what}: {listed(names)}", "warning")]
+    if len(optimizers) > _MODELS:
+        yield [(f"… and gradients of {len(optimizers) - _MODELS} more optimizers", "gutter")]
     for place, text in extra_batches(observed, show):
         yield [("more batches", "name"), (f"{f' of the loader at {place}' if place else ''}: {text}", "code")]
     speed = step_speed(observed)

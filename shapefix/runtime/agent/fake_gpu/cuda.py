@@ -7,8 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+import torch.utils._pytree
 
-from ..gpu_streams import NoOpStream
+from ..gpu_streams import NoOpStream, no_nvtx
+from . import tensor_types
 from .storages import Storages
 
 NAME = "no GPU (sizes only)"
@@ -70,6 +72,38 @@ def install(storages: Storages, memory: int) -> None:
     ):  # fmt: skip
         setattr(torch.cuda, name, no_op)
     torch.cuda.Stream = torch.cuda.Event = NoOpStream
+    no_nvtx()
+    _accelerator(functions, no_op)
+    torch.nn.parallel.DataParallel.forward = _replica
+    tensor_types.install()
     # The fast paths of these layers are C++ that reads real memory.
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.cudnn.enabled = False
+
+
+def _accelerator(functions: dict[str, Any], no_op: Any) -> None:
+    """Make torch.accelerator report the GPU of torch.cuda, as far as this version of torch has it."""
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        return
+    constants = {
+        "is_available": True, "device_count": 1, "current_accelerator": torch.device("cuda"),
+        "current_device_index": 0, "current_device_idx": 0,
+    }  # fmt: skip
+    for name, constant in constants.items():
+        setattr(accelerator, name, lambda *args, constant=constant, **kwargs: constant)
+    for name in ("set_device_index", "set_device_idx", "set_stream", "synchronize"):
+        setattr(accelerator, name, no_op)
+    accelerator.device_index = lambda device=None: contextlib.nullcontext()
+    accelerator.get_memory_info = functions["mem_get_info"]
+    for name in ("empty_cache", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
+        setattr(accelerator, name, functions.get(name, no_op))
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
+                 "memory_stats", "current_stream"):  # fmt: skip
+        setattr(accelerator, name, functions[name])
+
+
+def _replica(self: Any, *inputs: Any, **kwargs: Any) -> Any:
+    """The forward of DataParallel with one GPU: it moves the tensors there, and calls the module."""
+    given, named = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.cuda, (inputs, kwargs))
+    return self.module(*given, **named)

@@ -12,7 +12,11 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def install(on_device: Callable[[Any], bool]) -> None:
-    """Make attention, dropout and softmax save the same tensors for backward as their CUDA kernels."""
+    """Make attention, dropout and softmax save the same tensors for backward as their CUDA kernels.
+
+    one_hot has no kernel for tensors without values.
+    """
+    plain_one_hot = functional.one_hot
     plain_attention, plain_dropout = functional.scaled_dot_product_attention, functional.dropout
     plain_softmax, plain_log_softmax = functional.softmax, functional.log_softmax
 
@@ -35,6 +39,12 @@ def install(on_device: Callable[[Any], bool]) -> None:
             return torch.ops.aten._log_softmax(input, dim, True)
         return plain_log_softmax(input, dim, _stacklevel, dtype)
 
+    def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+        if num_classes < 0 or not on_device(tensor):
+            return plain_one_hot(tensor, num_classes)
+        return tensor.new_zeros((*tensor.shape, num_classes), dtype=torch.int64)
+
+    functional.one_hot = one_hot
     functional.scaled_dot_product_attention = scaled_dot_product_attention
     functional.dropout, functional.softmax, functional.log_softmax = dropout, softmax, log_softmax
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..describe import describe
 from ..module_calls import ModuleCalls
 from ..session import Session
 
-_PLACES, _GROWN = 64, 2
+_PLACES, _GROWN, _KNOWN = 64, 2, 1000
 _view = torch.Tensor.view
 
 
@@ -26,20 +27,33 @@ class ViewWatcher:
         self._session = session
         self._modules = modules
         self._seen: set[Any] = set()
+        self._contiguous: dict[int, weakref.ref[Any]] = {}
 
     def install(self) -> None:
-        """Watch `Tensor.view` from now on."""
+        """Watch `Tensor.view` and `Tensor.contiguous` from now on."""
         original, watcher, session = torch.Tensor.view, self, self._session
+        make_contiguous = torch.Tensor.contiguous
+
+        def contiguous(self: Any, *args: Any, **kwargs: Any) -> Any:
+            out = make_contiguous(self, *args, **kwargs)
+            # A tensor with a larger dimension would have been copied.
+            if out is self and 1 in self.shape and session.watches():
+                if len(watcher._contiguous) >= _KNOWN:
+                    watcher._contiguous.clear()
+                watcher._contiguous[id(self)] = weakref.ref(self)
+            return out
 
         def view(self: Any, *args: Any, **kwargs: Any) -> Any:
             out = original(self, *args, **kwargs)
-            if 1 in self.shape and self.dim() > 1 and session.watches():
+            # A sample of a dataset has no dimension for the batch.
+            if 1 in self.shape and self.dim() > 1 and session.watches() and not session.loading:
                 caller = sys._getframe(1)
                 if frames.is_users(caller.f_code.co_filename):
                     watcher._check(self, args, caller)
             return out
 
         torch.Tensor.view = view
+        torch.Tensor.contiguous = contiguous
 
     def _check(self, tensor: Any, args: Any, caller: Any) -> None:
         requested = _requested_sizes(args)
@@ -47,7 +61,7 @@ class ViewWatcher:
             return
         size, stride = tuple(tensor.shape), tuple(tensor.stride())
         key = (caller.f_code, caller.f_lasti, size, stride, requested)
-        if key in self._seen or self._is_own(tensor):
+        if key in self._seen or self._is_made_contiguous(tensor) or self._is_own(tensor):
             return
         self._seen.add(key)
         for dimension in legal_only_at_one(size, stride, requested):
@@ -61,6 +75,10 @@ class ViewWatcher:
                     called_at=frames.site(caller),
                 )
             )
+
+    def _is_made_contiguous(self, tensor: Any) -> bool:
+        known = self._contiguous.get(id(tensor))
+        return known is not None and known() is tensor
 
     def _is_own(self, tensor: Any) -> bool:
         """Whether a tensor is a parameter or buffer, with sizes independent of the batch."""
