@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -24,6 +23,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.lightning import TRAINER
 from shapefix.library.registry import function
 from shapefix.library.signatures import bound
+from shapefix.light_dataclasses import dataclass
 
 _STOPPING, _CHECKPOINT = "EarlyStopping", "ModelCheckpoint"
 _SIGNATURES = {

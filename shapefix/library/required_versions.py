@@ -22,7 +22,7 @@ _NEEDS_NEWER = {
 }
 """The first version of a library for newer versions of Python than those of another, older library.
 
-torch 1.13 runs on Python 3.7, which refuses numpy 1.22, and torch 2.4 on Python 3.8, which refuses numpy 1.25.
+torch 1.13 runs on Python 3.7, which refuses numpy 1.22; torch 2.4 on Python 3.8, which refuses numpy 1.25.
 """
 
 

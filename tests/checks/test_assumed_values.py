@@ -1,4 +1,4 @@
-"""Values with a meaning that the code does not show: windows of a text, properties, branches of some passes."""
+"""Values not shown by the code: windows of a text, properties, branches of some passes."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ FILE = Path(removed_names.__file__).with_suffix(".json")
 
 @dataclass(frozen=True)
 class Source:
-    """A library in wheels: its key, the start of the wheels' names, and its modules with public definitions."""
+    """A library in wheels: its key, the start of their names, its modules with public definitions."""
 
     key: str
     wheels: str
@@ -57,7 +57,7 @@ _OPEN = re.compile(r"\b(globals\(\)|sys\.modules|__getattr__|vars\(\))")
 
 
 class Wheel:
-    """The names of one version, with their modules; names of a module that makes some at run time are left out."""
+    """The names of one version, with its modules; open are those that make names at run time."""
 
     def __init__(self, path: Path, source: Source) -> None:
         self.version = path.name.split("-")[1]
@@ -143,14 +143,14 @@ def installed_has(name: str) -> bool | None:
                 # The module is there, and needs another library.
                 return True
             continue
-        except Exception:  # noqa: BLE001
+        except Exception:
             return True
         for part in parts[count:]:
             try:
                 found = getattr(found, part)
             except AttributeError:
                 return False
-            except Exception:  # noqa: BLE001
+            except Exception:
                 return True
         return True
     return False

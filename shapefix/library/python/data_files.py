@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from shapefix.interpreter.calls import Call
@@ -11,6 +10,7 @@ from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.option_flags import OptionTest, OptionText, note_option_loss
 from shapefix.interpreter.values import Constant, Isolation, OpenedFile, Unknown, Value, unfollowed
 from shapefix.library.registry import function
+from shapefix.light_dataclasses import dataclass
 
 _READING = frozenset({"r", "rb", "rt"})
 _SETTINGS = ("conf", "cfg", "param", "setting", "args")
