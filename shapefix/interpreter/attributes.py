@@ -60,8 +60,8 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         return _of_unknown(ev, owner, name, node)
     if isinstance(owner, Reference):
         read = f"{owner.name}.{name}"
-        for hook in hooks.read_name:
-            hook(ev, read, node)
+        for note in hooks.read_name:
+            note(ev, read, node)
         return Reference(ev.library.public_name(read))
     if isinstance(owner, ModuleValue):
         return _of_module(ev, owner, name)

@@ -23,7 +23,7 @@ from shapefix.library.nn.module import MODULE
 from shapefix.library.nn.parameter_devices import device_of_model
 from shapefix.library.ops.devices import sent
 from shapefix.library.optim.modes import switch
-from shapefix.library.registry import declare, derives, method
+from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.transformers.model_calls import HARMLESS
 from shapefix.light_dataclasses import dataclass
@@ -34,6 +34,14 @@ TRAINER = "lightning.pytorch.Trainer"
 declare(LIGHTNING_MODULE, MODULE)
 declare(DATA_MODULE, "builtins.object")
 declare(TRAINER, "builtins.object")
+
+
+@function(TRAINER)
+def _trainer(call: Call) -> Value:
+    """Create a trainer; it changes none of its settings, nor its callbacks."""
+    return LibraryObject(TRAINER, dict(call.arguments.keywords), call.place)
+
+
 for _kind, _modules in (
     (LIGHTNING_MODULE, ("core.", "core.module.")),
     (DATA_MODULE, ("core.", "core.datamodule.")),
@@ -50,6 +58,8 @@ for _kind, _modules in (
         ),
     ):
         declare(f"{_inside}{_class}", _kind)
+        if _kind is TRAINER:
+            function(f"{_inside}{_class}")(_trainer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from shapefix.interpreter.classes import is_closed, lineage, member
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.modules import Place, dotted_name, nodes
 from shapefix.interpreter.values import (
+    ClassValue,
     Constant,
     FunctionValue,
     InstanceValue,
@@ -79,7 +80,7 @@ def note_unlogged(call: Call, result: Value) -> None:
     """Emit an event for each watched value that the fitted model never logs."""
     if call.name != f"{TRAINER}.fit" or not isinstance(call.receiver, LibraryObject):
         return
-    model, callbacks = call.value(0, "model"), elements(call.receiver.fields.get("callbacks"))
+    model, callbacks = call.value(0, "model"), elements(call.receiver.arguments.get("callbacks"))
     if not isinstance(model, InstanceValue) or not callbacks or not all(map(_is_known, callbacks)):
         return
     logged = _logged(model)
@@ -105,7 +106,7 @@ def _is_known(callback: Value) -> bool:
 
 def _watched(callback: LibraryObject, model: InstanceValue) -> str | None:
     """The name of the value that a callback needs; None if it needs none, or is not known."""
-    fields = callback.fields
+    fields = callback.arguments
     metric = fields.get("monitor")
     if not isinstance(metric, Constant) or not isinstance(metric.value, str):
         return None
@@ -124,7 +125,7 @@ def _logged(model: InstanceValue) -> list[_Logged] | None:
     if not is_closed(model.cls) or model.open:
         return None
     found: list[_Logged] = []
-    for base in lineage(model.cls):
+    for base in (each for each in lineage(model.cls) if isinstance(each, ClassValue)):
         for node in nodes(base.node.body):
             if isinstance(node, cst.Attribute) and node.attr.value in ("log", "log_dict"):
                 if dotted_name(node.value) not in ("self", "torch", "math", "np", "numpy"):

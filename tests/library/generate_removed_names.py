@@ -49,9 +49,7 @@ SOURCES = (
         r"|cuda/(\w+|amp/\w+)|autograd/\w+|distributions/\w+|distributed/\w+|onnx/\w+)\.py",
     ),
 )
-_PRIVATE = re.compile(
-    r"(^|/)(tests?|testing|_vendor|_internal|_C|_inductor|_dynamo|commands)(/|$)|(^|/)_[a-z]\w*/"
-)
+_PRIVATE = re.compile(r"(^|/)(tests?|testing|commands|experimental|scripts|_(?!six|_init__)\w+)(/|\.py$)")
 _NATIVE = "torch/_C/_VariableFunctions.pyi"
 _OPEN = re.compile(r"\b(globals\(\)|sys\.modules|__getattr__|vars\(\))")
 
@@ -68,7 +66,7 @@ class Wheel:
                 if file == _NATIVE:
                     self._read(archive.read(file).decode("utf-8"), "torch")
                 elif file.endswith(".py") and file.startswith(f"{source.wheels}/"):
-                    if _PRIVATE.search(file.rpartition("/")[0]):
+                    if _PRIVATE.search(file):
                         continue
                     module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
                     self.names.add(module)
@@ -101,8 +99,9 @@ class Wheel:
             self.names.update(f"transformers.{name}" for name in re.findall(r"[\"'](\w+)[\"']", listed))
 
     def has(self, name: str) -> bool:
-        """Whether this version may have a name."""
-        return name in self.names or name.rpartition(".")[0] in self.open
+        """Whether this version may have a name; those of the package itself are all listed."""
+        owner = name.rpartition(".")[0]
+        return name in self.names or ("." in owner and owner in self.open)
 
 
 def _bound(body: list[ast.stmt], package: str | None) -> Iterator[str]:
@@ -156,6 +155,14 @@ def installed_has(name: str) -> bool | None:
     return False
 
 
+def _is_there(name: str, newest: Wheel) -> bool:
+    """Whether the newest version has a name: ask the installed one if there is one."""
+    if name in newest.names:
+        return True
+    found = installed_has(name)
+    return newest.has(name) if found is None else found
+
+
 def removed(wheels: list[Wheel]) -> dict[str, object]:
     """Names that some version has and the newest lacks, by the first version without them.
 
@@ -164,7 +171,7 @@ def removed(wheels: list[Wheel]) -> dict[str, object]:
     newest = wheels[-1]
     by_version: dict[str, list[str]] = {}
     everywhere = set().union(*(wheel.names for wheel in wheels[:-1]))
-    gone = {name for name in everywhere if not newest.has(name) and not installed_has(name)}
+    gone = {name for name in everywhere if not _is_there(name, newest)}
     for name in sorted(gone):
         if name.rpartition(".")[0] in gone:
             continue
