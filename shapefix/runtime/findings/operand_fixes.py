@@ -7,7 +7,7 @@ import re
 
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
 from shapefix.runtime.findings.constructor_fixes import ReadText
-from shapefix.runtime.findings.failing_code import code_at, expression
+from shapefix.runtime.findings.failing_code import code_at, expression, part_of
 from shapefix.runtime.observations import RaisedException
 from shapefix.runtime.protocol import CallArguments, DescribedValue
 
@@ -97,7 +97,7 @@ def _called(place: Span, code: str, operand: ast.expr, call: str, why: str) -> t
     if written is None:
         return ()
     new = f"{written}.{call}" if isinstance(operand, _SIMPLE) else f"({written}).{call}"
-    edit = Edit(_span(place, code, operand), new)
+    edit = Edit(part_of(place, code, operand), new)
     return (Fix(Applicability.UNSAFE, f"{why}: `.{call}`", (edit,)),)
 
 
@@ -105,16 +105,3 @@ def _operand(given: CallArguments, number: int) -> DescribedValue | None:
     args = given["args"]
     value = args[number] if number < len(args) else given["kwargs"].get(_NAMES[number])
     return value if value is not None and value["kind"] == "tensor" else None
-
-
-def _span(place: Span, code: str, node: ast.expr) -> Span:
-    """The place of a part of the code at a place."""
-    rows = code.splitlines()
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    ends = []
-    for row, offset in ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)):
-        characters = len(rows[row - 1].encode()[:offset].decode())
-        ends.append((place.row + row - 1, characters + (place.column if row == 1 else 1)))
-    (row, column), (end_row, end_column) = ends
-    return Span(place.path, row, column, end_row, end_column)
