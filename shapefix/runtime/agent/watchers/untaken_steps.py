@@ -55,7 +55,7 @@ class CarriedGradients:
 
 
 class EmptySteps:
-    """The optimizers whose steps come before backward, and find no gradient."""
+    """The optimizers with steps before backward, without gradients."""
 
     def __init__(self, session: Session, graphs: LossGraphs) -> None:
         self._session = session

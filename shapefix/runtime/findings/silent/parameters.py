@@ -100,7 +100,7 @@ def _uncovered(uncovered: UncoveredParameters) -> Iterator[RuntimeFinding]:
 
 
 def _all_parameters(created: Span, read: ReadText) -> tuple[Fix, ...]:
-    """The fix to give an optimizer all parameters of the model whose parts it gets."""
+    """The fix to give an optimizer all parameters of a model."""
     code = code_at(created, read)
     node = None if code is None else expression(code)
     if code is None or not isinstance(node, ast.Call):
