@@ -269,7 +269,7 @@ def _trial(call: _Call, rows: int | None, missing: set[int], frozen: set[int]) -
 
 
 def _detached_at(call: _Call, missing: set[int]) -> UserPlace | None:
-    """The user's first call that detaches a tensor from parameters without a gradient."""
+    """The place of the first detached result, in the user's code."""
     places: list[UserPlace | None] = []
 
     def note(tensor: torch.Tensor, caller: FrameType) -> None:
