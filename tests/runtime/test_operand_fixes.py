@@ -1,4 +1,4 @@
-"""Fixes for the operands of losses: torch accepts each repaired script."""
+"""Fixes for the operands of losses, layers and arithmetic: torch accepts each repaired script."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ CASES = {
     "a column of predictions": (1, "torch.rand(6)", "nn.BCEWithLogitsLoss()(model(x), y)"),
     "a column of targets": (1, "torch.rand(6, 1)", "F.binary_cross_entropy_with_logits(model(x)[:, 0], y)"),
     "a silent broadcast": (1, "torch.rand(6)", "nn.MSELoss()(model(x), y)"),
+    "an input in float64": (3, "torch.randint(0, 3, (6,))", "F.cross_entropy(model(x.double()), y)"),
+    "an input of integers": (3, "torch.randint(0, 3, (6,))", "F.cross_entropy(model(x.long() + 1), y)"),
+    "an operand from NumPy": (
+        3,
+        "torch.rand(6)",
+        "F.mse_loss((model(x) * torch.from_numpy(torch.ones(3).double().numpy())).mean(1), y)",
+    ),
     "float64 targets": (1, "torch.rand(6, dtype=torch.float64)", "F.mse_loss(model(x)[:, 0], y * 2)"),
 }
 

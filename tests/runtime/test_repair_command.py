@@ -11,6 +11,7 @@ from pathlib import Path
 
 import fork_server
 import pytest
+from probing import row
 
 from shapefix.cli import probe_repair
 from shapefix.cli.probe_options import ProbeOptions
@@ -194,3 +195,20 @@ def test_no_more_runs_than_there_may_be(
     assert said.startswith("Found no repair that makes the script train. (1 run, ")
     assert said.endswith(" s; stopped at the limit of runs)\n")
     assert (tmp_path / "train.py").read_text() == BROKEN
+
+
+NAN = """
+model = nn.Linear(8, 3)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+scores = torch.log(model(torch.randn(16, 8)))  # fault
+nn.functional.cross_entropy(scores, torch.randint(0, 3, (16,))).backward()
+optimizer.step()
+"""
+
+
+def test_a_nan_is_named_at_its_operation_as_without_repair(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(HEAD + NAN)
+    ran = repair(tmp_path, "train.py", "--repair")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert f"--> train.py:{row(HEAD + NAN, 'fault')}:" in ran.stdout
+    assert "loss-not-finite: the loss is nan: `log`" in ran.stdout

@@ -174,18 +174,26 @@ return self.head(h.transpose(0, 1).reshape(b, t, 12).mean(1))
     "a weight without its layer": (
         "cut-gradient",
         model(
-            "self.one = nn.Linear(60, 12)  # fault",
-            "return self.head((x.flatten(1) @ self.one.weight.detach().T).relu())",
+            "self.one = nn.Linear(60, 12)",
+            "return self.head((x.flatten(1) @ self.one.weight.detach().T).relu())  # fault",
         ),
-        "`one` gets no gradient, although the output of `Net` depends on it",
+        "`one` gets no gradient, although the output of `Net` depends on it: the result is detached",
     ),
     "a way through numpy": (
         "cut-gradient",
         model(
-            "self.one = nn.Linear(60, 12)  # fault",
-            "return self.head(torch.tensor(self.one(x.flatten(1)).detach().numpy()).relu())",
+            "self.one = nn.Linear(60, 12)",
+            "return self.head(torch.tensor(self.one(x.flatten(1)).detach().numpy()).relu())  # fault",
         ),
-        "`one` gets no gradient, although the output of `Net` depends on it: something after it detaches",
+        "`one` gets no gradient, although the output of `Net` depends on it: the result is detached",
+    ),
+    "the data of a result, beside one of the input": (
+        "cut-gradient",
+        model(
+            "self.one = nn.Linear(60, 12)",
+            "x = x.detach().flatten(1)\nreturn self.head(self.one(x).data.relu())  # fault",
+        ),
+        "`one` gets no gradient, although the output of `Net` depends on it: the result is detached",
     ),
 }
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from probing import named, probed, row
 
+from shapefix.repair import edits
+
 HEAD = """
 import torch
 import torch.nn as nn
@@ -196,3 +198,60 @@ def test_what_is_left_out_on_purpose(name: str, tmp_path: Path) -> None:
     ran = probed(tmp_path, HEAD + RIGHT[name])
     assert ran.found == [], ran.text
     assert ran.run.trained, ran.run.process.output
+
+
+PARTS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = nn.Linear(8, 999), nn.Linear(999, 9), nn.Linear(9, 2)
+
+    def forward(self, x):
+        return self.head(self.second(self.first(x)))
+
+class Training:
+    def __init__(self):
+        self.net = Net()
+        net, parts = self.net, [self.net.first, self.net.second]
+        self.optimizer = torch.optim.SGD(GIVEN, lr=0.1)
+
+    def run(self):
+        for _ in range(3):
+            self.optimizer.zero_grad()
+            self.net(torch.randn(4, 8)).sum().backward()
+            self.optimizer.step()
+
+Training().run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "repaired"),
+    [
+        ("[*net.first.parameters(), *net.second.parameters()]", "net.parameters()"),
+        ("list(net.first.parameters()) + list(net.second.parameters())", "net.parameters()"),
+        ("params=[*self.net.first.parameters(), *parts[1].parameters()]", ""),
+        (
+            "params=[*self.net.first.parameters(), *self.net.second.parameters()]",
+            "params=self.net.parameters()",
+        ),
+        ("[p for each in parts for p in each.parameters()]", ""),
+        ("[{'params': net.first.parameters()}, {'params': net.second.parameters(), 'lr': 1}]", ""),
+        ("[*net.first.parameters(), *self.net.second.parameters()]", ""),
+    ],
+)
+def test_the_optimizer_gets_the_parameters_of_the_whole_model(
+    tmp_path: Path, given: str, repaired: str
+) -> None:
+    script = PARTS.replace("GIVEN", given)
+    (found,) = probed(tmp_path, script).found
+    assert found.code == "SF605"
+    if not repaired:
+        assert found.fixes == ()
+        return
+    text, _, _ = edits.apply(script, found.fixes)
+    assert text == PARTS.replace("GIVEN", repaired)
+    assert probed(tmp_path, text).found == []

@@ -67,13 +67,40 @@ for epoch in range(2):
         loss.backward()  # missing-step
 """
 
+STEP_FIRST = """
+for epoch in range(2):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        optimizer.step()  # empty-step
+        loss.backward()
+"""
+
 FAULTS = {
+    "a step before backward": (STEP_FIRST, ["empty-step"]),
     "all but the step": (ALL_BUT_THE_STEP, ["carried-gradients", "recorded-evaluation", "kept-graph"]),
     "a list": (LIST_AND_ATTRIBUTE, ["kept-graph"]),
     "no step": (NO_STEP, ["missing-step"]),
 }
 
 RIGHT = {
+    "a step before the first gradients": """
+optimizer.step()
+for x, y in loader:
+    optimizer.step()
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+optimizer.step()
+""",
+    "an optimizer of another loss": """
+other = nn.Linear(8, 3)
+of_other = torch.optim.SGD(other.parameters(), 0.1)
+for number, (x, y) in enumerate(loader):
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    of_other.step()
+""",
     "cleared after the step, accumulated, and evaluated for a loss": """
 model.eval()
 for number, (x, y) in enumerate(loader):

@@ -256,7 +256,7 @@ class LoaderIterator:
             self._done = self._empty = True
             state.empty_since = state.empty_since or time.monotonic()
             if state.empty_passes > _EMPTY_PASSES or time.monotonic() - state.empty_since > _EMPTY_SECONDS:
-                session.stop("a training step is done, and the loop over the loader does not end")
+                session.stop("a training step is done, and the script requests more passes over the loader")
         elif state.passes_without_training >= _PASSES:
             session.stop(f"{_PASSES} passes over the same loader without a training step")
 

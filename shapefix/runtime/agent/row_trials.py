@@ -12,6 +12,7 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,7 @@ from . import frames
 from .construction_sites import ConstructionSites
 from .extra_batches import row_count
 from .session import Session
-from .watchers.loss_graphs import LossGraphs
+from .watchers.loss_graphs import LossGraphs, graph_nodes
 
 _SECONDS, _COSTLY, _LARGE = 20, 2.0, 64 << 20
 _SAME, _OTHER = 1e-6, 1e-3
@@ -124,6 +125,7 @@ class RowTrials:
                     constant=bool(found.get("constant")),
                     cut=cut,
                     cut_at=self._constructions.site_of(modules[cut[0]]) if cut else None,
+                    detached_at=found.get("detached_at"),
                     called_at=call.called_at,
                     constructed_at=self._constructions.site_of(call.model),
                 )
@@ -161,6 +163,7 @@ class RowTrials:
                 constant=False,
                 cut=cut,
                 cut_at=self._constructions.site_of(modules[owners[0]]),
+                detached_at=None,
                 called_at=call.called_at,
                 constructed_at=self._constructions.site_of(call.model),
             )
@@ -260,7 +263,35 @@ def _trial(call: _Call, rows: int | None, missing: set[int], frozen: set[int]) -
             found["mixed"] = _blame(first, other, rows)
         found["constant"] = _is_constant(call, out)
     found["cut"] = list(_cut(call, out, missing, frozen))
+    if found["cut"]:
+        found["detached_at"] = _detached_at(call, missing)
     return found
+
+
+def _detached_at(call: _Call, missing: set[int]) -> UserPlace | None:
+    """The place of the first detached result, in the user's code."""
+    places: list[UserPlace | None] = []
+
+    def note(tensor: torch.Tensor, caller: FrameType) -> None:
+        if not places and tensor.requires_grad and frames.is_users(caller.f_code.co_filename):
+            nodes = () if tensor.grad_fn is None else graph_nodes(tensor.grad_fn)
+            leaves = [tensor, *(getattr(each, "variable", None) for each in nodes)]
+            if any(id(each) in missing for each in leaves):
+                places.append(frames.site(caller))
+
+    def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: torch.Tensor) -> Any:
+            note(self, sys._getframe(1))
+            return original(self)
+
+        return method
+
+    plain, data = torch.Tensor, torch._C.TensorBase.data
+    plain.detach, plain.detach_ = watched(plain.detach), watched(plain.detach_)
+    plain.data = property(watched(data.__get__), data.__set__)
+    with torch.enable_grad():
+        call.model(*call.args, **call.kwargs)
+    return places[0] if places else None
 
 
 def _difference(left: torch.Tensor, right: torch.Tensor | None) -> float:

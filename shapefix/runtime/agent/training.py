@@ -32,7 +32,7 @@ from .watchers.kept_graphs import KeptGraphs
 from .watchers.loss_graphs import LossGraphs
 from .watchers.operands import ArithmeticWatcher
 from .watchers.optimizer_parameters import OptimizerWatcher
-from .watchers.untaken_steps import CarriedGradients, UntakenSteps
+from .watchers.untaken_steps import CarriedGradients, EmptySteps, UntakenSteps
 
 _MOST_BACKWARDS, _NAMES, _WRITTEN, _PRODUCERS = 256, 50, 8, 8
 
@@ -59,6 +59,7 @@ class TrainingWatcher:
         self._kept = KeptGraphs(session)
         self._carried = CarriedGradients(session)
         self._untaken = UntakenSteps(session, optimizers)
+        self._empty = EmptySteps(session, self._graphs)
         self._times = StepTimes(session)
         self.before_backward: Callable[[Any], None] = lambda loss: None
 
@@ -73,6 +74,7 @@ class TrainingWatcher:
             if self._session.backward_calls and not self._steps:
                 self._modules.trials.run([], self._graphs)
                 self._untaken.report()
+            self._empty.report()
             self._modules.evaluation.report()
             self._modules.modes.report()
             self._times.finish()
@@ -108,6 +110,7 @@ class TrainingWatcher:
             loss = args[0] if args else kwargs.get("tensors")
             site = frames.site(caller)
             self._carried.backward(site)
+            self._empty.backward(site)
             self._modules.modes.backward()
             self._modules.evaluation.backward(loss)
             self._kept.backward(loss)
@@ -187,8 +190,11 @@ class TrainingWatcher:
         self._call_sites.enter(sys._getframe(1))
         self._untaken.optimizer_steps()
         made = self._steps.get(id(optimizer), 0)
-        if made == 1 and not _has_closure(args, kwargs):
-            self._carried.second_step(optimizer, frames.site(sys._getframe(1)))
+        if not _has_closure(args, kwargs):
+            site = frames.site(sys._getframe(1))
+            self._empty.stepping(optimizer, made, site)
+            if made == 1:
+                self._carried.second_step(optimizer, site)
         # A loop with a prefetched batch still makes a step with it, and then ends.
         ahead = 2 + session.extra_batches if session.active_passes else 0
         if made >= session.wanted_steps + ahead:

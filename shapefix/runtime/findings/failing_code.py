@@ -39,3 +39,16 @@ def expression(code: str) -> ast.expr | None:
         return ast.parse(code, mode="eval").body
     except (SyntaxError, ValueError):
         return None
+
+
+def part_of(place: Span, code: str, node: ast.expr) -> Span:
+    """The place of a part of the code at a place."""
+    rows = code.splitlines()
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    ends = []
+    for row, offset in ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)):
+        characters = len(rows[row - 1].encode()[:offset].decode())
+        ends.append((place.row + row - 1, characters + (place.column if row == 1 else 1)))
+    (row, column), (end_row, end_column) = ends
+    return Span(place.path, row, column, end_row, end_column)

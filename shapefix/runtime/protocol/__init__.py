@@ -68,6 +68,7 @@ from .tensors import (
 from .training import (
     BackwardLine,
     CarriedGradientsLine,
+    EmptyStepLine,
     GradientNorm,
     GradientsLine,
     KeptGraphLine,
@@ -112,6 +113,7 @@ __all__ = [
     "CollectiveLine",
     "DescribedValue",
     "DeviceCopyLine",
+    "EmptyStepLine",
     "EndLine",
     "EndReason",
     "ExceptionCause",
@@ -224,6 +226,7 @@ Line = (
     | OptimizerStepLine
     | StepTimesLine
     | CarriedGradientsLine
+    | EmptyStepLine
     | MissingStepLine
     | RecordedEvaluationLine
     | KeptGraphLine

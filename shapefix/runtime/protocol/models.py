@@ -94,7 +94,8 @@ class RowTrialLine(TypedDict):
 
     mixed is where the output for a sample changes with the other samples; constant says that all samples have
     the same output; cut are the modules whose parameters change the output, but get no gradient, and cut_at
-    is the construction of the first. rows is the number of samples, 0 if it is not known.
+    is the construction of the first. detached_at is the call that detaches their result, if it is known. rows
+    is the number of samples, 0 if it is not known.
     """
 
     kind: Literal["row_trial"]
@@ -104,5 +105,6 @@ class RowTrialLine(TypedDict):
     constant: bool
     cut: list[str]
     cut_at: UserPlace | None
+    detached_at: UserPlace | None
     called_at: UserPlace | None
     constructed_at: UserPlace | None

@@ -254,6 +254,15 @@ class MissingStepLine(TypedDict):
     optimizers: list[UserPlace]
 
 
+class EmptyStepLine(TypedDict):
+    """The steps of an optimizer have no gradients, since backward comes after them."""
+
+    kind: Literal["empty_step"]
+    optimizer: str
+    called_at: UserPlace | None
+    backward_at: UserPlace | None
+
+
 class RecordedEvaluationLine(TypedDict):
     """A call of a model in evaluation mode with a graph unused by backward calls."""
 

@@ -9,7 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from shapefix.diagnostics import Diagnostic, Severity
+from shapefix.runtime.findings import nan_blame
 from shapefix.runtime.findings.collect import ProbeFindings, collect_findings, exception_diagnostic
+from shapefix.runtime.findings.nan_blame import with_nan_origins
 from shapefix.runtime.observations import RaisedException
 from shapefix.runtime.protocol import SourceLine
 from shapefix.runtime.repair.patched_sources import PatchedSources
@@ -129,9 +131,16 @@ class TrialRunner:
         with tempfile.TemporaryDirectory(prefix="shapefix-repair-", ignore_cleanup_errors=True) as folder:
             overlay = sources.write_overlay(Path(folder))
             options = [*command.options, *(() if overlay is None else ("--overlay", str(overlay)))]
-            run = probe_script(
-                command.python, command.script, command.arguments, command.steps, command.timeout, options
-            )
-        trial = RepairTrial(sources, run, collect_findings(run.observed, sources.read))
+
+            def run_script(*more: str) -> ProbeRun:
+                return probe_script(
+                    command.python, command.script, command.arguments, command.steps, command.timeout,
+                    [*options, *more],
+                )  # fmt: skip
+
+            run = run_script()
+            found = collect_findings(run.observed, sources.read)
+            found = with_nan_origins(found, lambda: run_script(nan_blame.OPTION).observed)
+        trial = RepairTrial(sources, run, found)
         self._known[sources.key] = trial
         return trial

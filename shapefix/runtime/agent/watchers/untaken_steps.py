@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from ...protocol import CarriedGradientsLine, MissingStepLine, UserPlace
+from ...protocol import CarriedGradientsLine, EmptyStepLine, MissingStepLine, UserPlace
 from ..session import Session
+from .loss_graphs import LossGraphs
 from .optimizer_parameters import OptimizerWatcher
 
 _SAMPLED, _ELEMENTS = 16, 100_000
@@ -51,6 +52,47 @@ class CarriedGradients:
                 backward_at=backward_at,
             )
         )
+
+
+class EmptySteps:
+    """The optimizers with steps before backward, without gradients."""
+
+    def __init__(self, session: Session, graphs: LossGraphs) -> None:
+        self._session = session
+        self._graphs = graphs
+        self._first: dict[int, int] = {}
+        self._found: dict[int, EmptyStepLine] = {}
+        self._backward_at: UserPlace | None = None
+
+    def backward(self, site: UserPlace | None) -> None:
+        """Note the place of a backward call."""
+        self._backward_at = site
+
+    def stepping(self, optimizer: Any, made: int, site: UserPlace | None) -> None:
+        """Compare the gradients at a step with the losses before it; made counts the earlier steps."""
+        key, session = id(optimizer), self._session
+        if session.sizes_only or (made > 1 and key not in self._found):
+            return
+        own = [each for group in optimizer.param_groups for each in group["params"]]
+        if any(map(_has_gradient, own)):
+            self._first.pop(key, None)
+            self._found.pop(key, None)
+        elif made == 0:
+            self._first[key] = session.backward_calls
+        elif made == 1 and session.backward_calls > self._first.get(key, session.backward_calls):
+            weights = {id(each) for each in self._graphs.weights()}
+            if any(id(each) in weights for each in own):
+                self._found[key] = EmptyStepLine(
+                    kind="empty_step",
+                    optimizer=type(optimizer).__name__,
+                    called_at=site,
+                    backward_at=self._backward_at,
+                )
+
+    def report(self) -> None:
+        """Write a line for each such optimizer."""
+        for line in self._found.values():
+            self._session.sink.write(line)
 
 
 class UntakenSteps:

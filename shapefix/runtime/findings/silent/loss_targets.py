@@ -10,7 +10,7 @@ from shapefix.runtime.findings.constructor_fixes import ReadText
 from shapefix.runtime.findings.operand_fixes import converted, squeezed
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
-from shapefix.runtime.protocol import DescribedValue, LossCallLine
+from shapefix.runtime.protocol import DescribedValue, Float64PromotionLine, LossCallLine
 from shapefix.runtime.report.formatting import dtype_and_size
 
 _BROADCAST = (
@@ -29,9 +29,11 @@ def _losses(observed: Observations) -> Iterator[RuntimeFinding]:
             continue
         prediction, target = given
         gets = f"`{line['name']}` gets {dtype_and_size(prediction)} and {dtype_and_size(target)}"
+        promoted = prediction["dtype"] == "float64" and observed.first(Float64PromotionLine) is not None
         for name, fault in _FAULTS.items():
             message = fault(line, prediction, target)
-            if message is not None:
+            # An operand that made the prediction float64 is reported itself.
+            if message is not None and not (promoted and name == "silent-float64"):
                 pairs = ": every pair of their elements" if name == "silent-broadcast" else ""
                 fixes = partial(_fixes, name, at, prediction, target)
                 yield RuntimeFinding(name, message, at, (Evidence(at, gets + pairs),), fixes=fixes)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
-from shapefix.diagnostics import Evidence, Span
+from shapefix.diagnostics import Applicability, Edit, Evidence, Fix, Span
+from shapefix.runtime.findings.constructor_fixes import ReadText
+from shapefix.runtime.findings.failing_code import code_at, expression, part_of
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
 from shapefix.runtime.protocol import (
@@ -83,6 +86,7 @@ def _uncovered(uncovered: UncoveredParameters) -> Iterator[RuntimeFinding]:
             f"no optimizer has {_names(forgotten)}{when}: {effect} but never {change}",
             places[0],
             (*_constructed(forgotten), *optimizers),
+            fixes=lambda read: () if late or len(places) > 1 else _all_parameters(places[0], read),
         )
     elif parameters:
         get = "get" if uncovered["count"] > 1 else "gets"
@@ -93,6 +97,42 @@ def _uncovered(uncovered: UncoveredParameters) -> Iterator[RuntimeFinding]:
             places[0],
             optimizers,
         )
+
+
+def _all_parameters(created: Span, read: ReadText) -> tuple[Fix, ...]:
+    """The fix to give an optimizer all parameters of a model."""
+    code = code_at(created, read)
+    node = None if code is None else expression(code)
+    if code is None or not isinstance(node, ast.Call):
+        return ()
+    named = next((each.value for each in node.keywords if each.arg == "params"), None)
+    given = node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else named
+    if given is None or any(isinstance(each, (ast.Dict, ast.comprehension)) for each in ast.walk(given)):
+        return ()
+    models = {_model_of(each) for each in ast.walk(given) if isinstance(each, ast.Call)} - {""}
+    if len(models) != 1:
+        return ()
+    new = f"{models.pop()}.parameters()"
+    if new in map(ast.unparse, ast.walk(given)):
+        return ()  # the model has no other ones
+    edit = Edit(part_of(created, code, given), new)
+    return (Fix(Applicability.UNSAFE, f"give the optimizer all parameters: `{new}`", (edit,)),)
+
+
+def _model_of(call: ast.Call) -> str:
+    """The variable of the model in `model.part.parameters()`; empty for another call."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr not in ("parameters", "named_parameters"):
+        return ""
+    owner: ast.expr = function.value
+    within_self = 0
+    while isinstance(owner, (ast.Attribute, ast.Subscript)):
+        within_self += isinstance(owner, ast.Attribute)
+        inner = owner.value
+        if isinstance(inner, ast.Name) and inner.id == "self" and isinstance(owner, ast.Attribute):
+            return f"self.{owner.attr}" if within_self > 1 else "self"
+        owner = inner
+    return owner.id if isinstance(owner, ast.Name) else ""
 
 
 def _names(parameters: Sequence[UncoveredParameter]) -> str:

@@ -43,6 +43,7 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "cut-gradient": (None, _WARNING),
     "carried-gradients": ("SF803", _ERROR),
     "missing-step": ("SF803", _ERROR),
+    "empty-step": ("SF803", _ERROR),
     "recorded-evaluation": ("SF702", _WARNING),
     "wrong-mode": ("SF804", _WARNING),
     "kept-graph": ("SF701", _WARNING),

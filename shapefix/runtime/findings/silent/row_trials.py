@@ -70,12 +70,16 @@ def _cut(observed: Observations) -> Iterator[RuntimeFinding]:
         if not line["cut"] or called is None:
             continue
         names = ", ".join(f"`{each}`" for each in line["cut"])
-        at = span(line["cut_at"]) or called
+        made, detached = span(line["cut_at"]) or called, span(line["detached_at"])
         get, them = ("get", "them") if len(line["cut"]) > 1 else ("gets", "it")
+        why = "something after it detaches its result" if detached is None else "the result is detached"
+        evidence = (
+            Evidence(called, f"`{line['model']}` called here"),
+            Evidence(made, f"{names} constructed here"),
+        )
         yield RuntimeFinding(
             "cut-gradient",
-            f"{names} {get} no gradient, although the output of `{line['model']}` depends on {them}: "
-            "something after it detaches its result",
-            at,
-            (Evidence(called, f"`{line['model']}` called here"), Evidence(at, f"{names} constructed here")),
+            f"{names} {get} no gradient, although the output of `{line['model']}` depends on {them}: {why}",
+            detached or made,
+            evidence if detached is None else (*evidence, Evidence(detached, "detached here")),
         )

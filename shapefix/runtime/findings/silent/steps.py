@@ -12,6 +12,7 @@ from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fau
 from shapefix.runtime.observations import Observations, span
 from shapefix.runtime.protocol import (
     CarriedGradientsLine,
+    EmptyStepLine,
     KeptGraphLine,
     MissingStepLine,
     RecordedEvaluationLine,
@@ -55,6 +56,21 @@ def _missing(observed: Observations) -> Iterator[RuntimeFinding]:
                 *(Evidence(each, "optimizer created here; its `step()` was not called") for each in made),
             ),
             fixes=partial(_step_after, at, made),
+        )
+
+
+@silent_fault
+def _empty(observed: Observations) -> Iterator[RuntimeFinding]:
+    for line in observed.of(EmptyStepLine):
+        at, backward = span(line["called_at"]), span(line["backward_at"])
+        if at is None or backward is None:
+            continue
+        yield RuntimeFinding(
+            "empty-step",
+            f"`{line['optimizer']}.step()` is called before backward: no parameter has a gradient then, "
+            "and the weights never change",
+            at,
+            (Evidence(backward, "backward called here; its gradients are cleared before the next step"),),
         )
 
 
