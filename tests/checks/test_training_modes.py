@@ -259,3 +259,19 @@ def test_the_model_is_named_where_its_forward_is_called(check: Check) -> None:
         check, "train()\nwith torch.no_grad():\n    for x, y in loader:\n        model.forward(x)"
     )
     assert finding.message.startswith("`model.eval()` is missing")
+
+
+def test_the_named_layer_is_the_same_in_each_run(check: Check) -> None:
+    layers = ", ".join(["nn.Linear(8, 8), nn.BatchNorm1d(8)"] * 12)
+    code = f"""\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+model = nn.Sequential({layers})
+for x in DataLoader(torch.zeros(64, 8), batch_size=8):
+    with torch.no_grad():
+        print(model(x).mean())
+"""
+    named = {check(code, {"SF804"})[0].cause.span for _ in range(8)}
+    assert len(named) == 1

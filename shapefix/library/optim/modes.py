@@ -121,9 +121,11 @@ def _is_forward(function: cst.CSTNode) -> bool:
 
 def _note_call(call: Call, module: Value, result: Value) -> None:
     ev = call.ev
-    below = frozenset(
+    inside = (
         each for each in modules_in(module) if isinstance(each, InstanceValue) or derives(each.kind, MODULE)
     )
+    # In a fixed order: a finding names the first one.
+    below = tuple(dict.fromkeys(inside))
     with_mode = tuple(each for each in below if isinstance(each, LibraryObject) and is_mode_dependent(each))
     mode_dependent = tuple(each for each in with_mode if mode_of(ev, each))
     recording = ev.state[Gradients].recording is not False
@@ -137,7 +139,7 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
             module,
             mode,
             recording,
-            below,
+            frozenset(below),
             mode_dependent,
             result,
             loaded,
