@@ -16,7 +16,7 @@ import libcst as cst
 from shapefix.domains.versions import RemovedName
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.library.required_versions import is_at_least
+from shapefix.library.required_versions import imports, is_at_least
 
 _PACKAGES = {
     "accelerate": "accelerate",
@@ -32,6 +32,9 @@ _PACKAGES = {
 """Libraries by the first part of qualified names."""
 _LIGHTNING = ("lightning.pytorch.", "pytorch_lightning.")
 """The namespace of newer versions, and that in the data."""
+
+_SET_AGAIN = {"numpy.Inf": ("torchmetrics", "lightning", "pytorch_lightning")}
+"""Libraries with an import that sets a removed name again."""
 
 
 @cache
@@ -63,5 +66,10 @@ def note_removed_name(ev: Evaluator, name: str, node: cst.CSTNode) -> None:
         known = known.rpartition(".")[0]
         if not known:
             return
+    if known != name and not isinstance(node, cst.ImportAlias):
+        # The read of the module is reported.
+        return
+    if any(imports(ev, library) for library in _SET_AGAIN.get(known, ())):
+        return
     if is_at_least(ev, names[known], package):
         ev.emit(RemovedName(ev.place(node), ev.calls, package, name, known, names[known]))

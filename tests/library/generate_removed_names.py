@@ -200,12 +200,13 @@ def of_numpy() -> dict[str, object]:
 def main(folder: str) -> None:
     """Write the file from a folder of wheels."""
     found = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
+    # First: other libraries give numpy some of its old names.
+    found["numpy"] = of_numpy()
     for source in SOURCES:
         wheels = [Wheel(path, source) for path in Path(folder).glob(f"{source.wheels}-*.whl")]
         wheels.sort(key=lambda wheel: tuple(map(int, re.findall(r"\d+", wheel.version))))
         if wheels:
             found[source.key] = removed(wheels)
-    found["numpy"] = of_numpy()
     FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

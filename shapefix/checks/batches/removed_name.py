@@ -52,6 +52,8 @@ def _is_tried(event: RemovedName) -> bool:
 
 def _error(event: RemovedName) -> ExpectedError:
     owner, _, name = event.name.rpartition(".")
+    if (event.package, event.version) == ("numpy", "2.0"):
+        return ExpectedError("AttributeError", f"`np.{name}` was removed in the NumPy 2.0 release")
     if not isinstance(event.place.node, cst.ImportAlias):
         return ExpectedError("AttributeError", f"module '{owner}' has no attribute '{name}'")
     if event.known != event.name or "." not in event.name:

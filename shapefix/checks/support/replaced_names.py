@@ -35,11 +35,6 @@ INSTEAD: Mapping[str, str] = {
     "pytorch_lightning.metrics": "the library torchmetrics",
     "pytorch_lightning.utilities.distributed": "`pytorch_lightning.utilities.rank_zero`",
     "torch._six": "`str`, `math.inf` and `collections.abc`",
-    "torch.eig": "`torch.linalg.eig`",
-    "torch.lstsq": "`torch.linalg.lstsq`",
-    "torch.matrix_rank": "`torch.linalg.matrix_rank`",
-    "torch.solve": "`torch.linalg.solve`",
-    "torch.symeig": "`torch.linalg.eigh`",
     "transformers.AdamW": "`torch.optim.AdamW`, with `weight_decay=0.0` for the old default",
     "trl.DataCollatorForCompletionOnlyLM": "`completion_only_loss` or `assistant_only_loss` of `SFTConfig`",
 }
