@@ -218,6 +218,30 @@ def test_the_samples_of_a_script_without_a_loader_are_those_of_its_loss(tmp_path
     assert [each.name for each in probed(tmp_path, HEAD + wrong + by_hand).found] == ["mixed-samples"]
 
 
+RANDOM = """
+import random
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.head = nn.Linear(60, 12), nn.Linear(12, 4)
+
+    def forward(self, x):
+        h = self.one(x.flatten(1))
+        for power in range(2, random.randint(2, 4)):
+            h = h + h ** power
+        return self.head(h)
+
+random.seed(SEED)
+model = Net()
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_model_of_random_depth_mixes_no_samples(tmp_path: Path, seed: int) -> None:
+    assert probed(tmp_path, HEAD + RANDOM.replace("SEED", str(seed)) + BY_LOADER).found == []
+
+
 GRAPH = """
 class Net(nn.Module):
     def __init__(self, edges):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import select
 import signal
 import sys
@@ -249,7 +250,7 @@ def _trial(call: _Call, rows: int | None, missing: set[int], frozen: set[int]) -
     call.model.eval()
     first, again = _Recorder(call), _Recorder(call)
     out = first.out(call.args, call.kwargs)
-    if out is None or not _difference(out, again.out(call.args, call.kwargs)) <= _SAME:
+    if out is None or not _difference(out, again.out(call.args, call.kwargs, seed=1)) <= _SAME:
         return {}
     found: dict[str, Any] = {}
     if rows is not None and out.shape[0] == rows and list(out.shape[1:]).count(rows) == 0:
@@ -321,8 +322,9 @@ class _Recorder:
         self._call = call
         self.seen: list[tuple[str, str, Any, Any]] = []
 
-    def out(self, args: Any, kwargs: Any) -> torch.Tensor | None:
-        """The output used by the loss."""
+    def out(self, args: Any, kwargs: Any, seed: int = 0) -> torch.Tensor | None:
+        """The output used by the loss, with the random numbers of a seed."""
+        _seed(seed)
         handles = [
             module.register_forward_hook(self._record, with_kwargs=True)
             for module in self._call.model.modules()
@@ -345,6 +347,15 @@ class _Recorder:
             self.seen.append(
                 (self._call.names.get(id(module)) or "", type(module).__name__, kept[0], kept[1])
             )
+
+
+def _seed(seed: int) -> None:
+    """Seed Python, torch and NumPy, if it is loaded."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
 
 
 def _blame(first: _Recorder, other: _Recorder, rows: int) -> MixedRows:
