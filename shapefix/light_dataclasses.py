@@ -1,4 +1,4 @@
-"""Dataclasses that take half as long to define: mypy checks `frozen=True`, and the run time does not.
+"""Dataclasses with a short definition: `frozen=True` is checked by mypy, not at run time.
 
 The analysis has hundreds of them, and defining them takes a third of a cold start. Fields of a frozen class
 can be assigned at run time, and all classes share one `__repr__`; they are the same otherwise.

@@ -87,7 +87,10 @@ def echo_err(line: str) -> None:
 
 @contextlib.contextmanager
 def terminated_as_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt in the block for SIGTERM, too: `timeout 60 shapefix check` sends that."""
+    """Raise KeyboardInterrupt for SIGTERM, too.
+
+    `timeout 60 shapefix check` sends that signal.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -114,7 +114,7 @@ class CheckSession:
         return self
 
     def run_until_interrupted(self) -> CheckSession:
-        """Check files until the user interrupts it; what is found in the others is not known then.
+        """Check all files, or those before an interrupt by the user.
 
         Raises KeyboardInterrupt if no file is checked yet.
         """

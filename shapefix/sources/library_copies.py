@@ -44,7 +44,7 @@ _MOST_CHARACTERS = 100_000
 
 
 def copied_library(folder: str, names: Collection[str]) -> str | None:
-    """Return the library whose repository is in a folder with these names in it; None for other folders.
+    """Return the library with its repository in a folder; None for other folders. names are those in it.
 
     Its setup file states its name, and its package is beside the file or in `src`.
     """
