@@ -91,7 +91,7 @@ class LightningStepFound(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MetricUnlogged(Event):
-    """A callback waits for a value that the model never logs; the place is the creation of the callback.
+    """Callback with a value never logged by the model; the place is the creation of the callback.
 
     kind is the class of the callback, metric the name of the value; logged are the calls of `self.log`.
     """

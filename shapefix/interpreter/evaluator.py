@@ -83,7 +83,7 @@ class Files(Protocol):
         """Limit the total size of files read from now on, in bytes."""
 
     def text(self, script: Module, path: str) -> str | None:
-        """Text of a small file that a script opens by a relative path; None outside the project."""
+        """Text of a small file, opened by a script by a relative path; None outside the project."""
 
 
 class Flow(Enum):

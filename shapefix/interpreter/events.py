@@ -153,7 +153,7 @@ class ArgumentsRefused(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KeywordRefused(Event):
-    """Call of a constructor of torch with a keyword that it lacks.
+    """Call of a constructor of torch with an unknown keyword.
 
     owner is the class, argument that of the call, accepted are the keywords of the constructor, and undecided
     is whether the call is in a branch that may never be taken.

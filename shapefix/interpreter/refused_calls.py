@@ -109,7 +109,7 @@ def report_wrong_count(
 def report_wrong_keyword(
     ev: Evaluator, place: Place, owner: str, argument: cst.Arg, accepted: tuple[str, ...]
 ) -> None:
-    """Report a constructor with a keyword that it lacks, unless a handler expects the TypeError."""
+    """Report a constructor with an unknown keyword, unless a handler expects the TypeError."""
     if not ev.expects("TypeError"):
         undecided = any(frame.undecided for frame in ev.frames)
         ev.emit(KeywordRefused(place, ev.calls, owner, argument, accepted, undecided))

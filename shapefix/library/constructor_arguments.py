@@ -30,7 +30,7 @@ def constructor(name: str) -> str | None:
 
 @call_outside
 def note_wrong_arguments(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
-    """Report a constructor without a required argument, or with a keyword that no version of torch has."""
+    """Report a constructor without a required argument, or with a keyword unknown to all versions of torch."""
     known = constructor(name)
     if known is None or not isinstance(node, cst.Call):
         return

@@ -77,7 +77,7 @@ class _Logged:
 
 @after_call
 def note_unlogged(call: Call, result: Value) -> None:
-    """Emit an event for each watched value that the fitted model never logs."""
+    """Emit an event for each watched value never logged by the fitted model."""
     if call.name != f"{TRAINER}.fit" or not isinstance(call.receiver, LibraryObject):
         return
     model, callbacks = call.value(0, "model"), elements(call.receiver.arguments.get("callbacks"))
@@ -105,7 +105,7 @@ def _is_known(callback: Value) -> bool:
 
 
 def _watched(callback: LibraryObject, model: InstanceValue) -> str | None:
-    """The name of the value that a callback needs; None if it needs none, or is not known."""
+    """Name of the value needed by a callback; None if it needs none, or is not known."""
     fields = callback.arguments
     metric = fields.get("monitor")
     if not isinstance(metric, Constant) or not isinstance(metric.value, str):

@@ -1,4 +1,4 @@
-"""Functions of numpy that add, drop, move or repeat dimensions, and scalar types called with an array."""
+"""Functions of numpy to add, drop, move or repeat dimensions, and scalar types called with an array."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def moved(call: Call) -> Value:
 
 @function("numpy.flip", "numpy.fliplr", "numpy.flipud")
 def flipped(call: Call) -> Value:
-    """View with negative strides, which are not known to shapefix."""
+    """View with negative strides, unknown to shapefix."""
     held = as_array(call.value(0, "m"))
     if held is None:
         return Unknown()

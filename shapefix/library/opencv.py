@@ -53,12 +53,12 @@ def converted(call: Call) -> Value:
 
 @function("cv2.resize")
 def resized(call: Call) -> Value:
-    """Picture of the width and height asked for; a last dimension of 1 is dropped."""
+    """Picture of the given width and height; a last dimension of 1 is dropped."""
     held, size = as_array(call.value(0, "src")), elements(call.value(1, "dsize"))
     if held is None:
         return Unknown()
-    asked = [as_size(part) for part in size or ()]
-    width, height = asked if len(asked) == 2 else (None, None)
+    wanted = [as_size(part) for part in size or ()]
+    width, height = wanted if len(wanted) == 2 else (None, None)
     return new_array(call, _of_sizes(held, height, width), held.dtype, held)
 
 

@@ -39,7 +39,7 @@ _SET_AGAIN = {"numpy.Inf": ("torchmetrics", "lightning", "pytorch_lightning")}
 
 @cache
 def removed_names(package: str) -> Mapping[str, str]:
-    """First version without each removed name; a removed module stands for all of its names."""
+    """First version without each removed name; a removed module means all of its names."""
     return {name: version for version, names in _data()[package]["names"].items() for name in names.split()}
 
 
@@ -57,7 +57,7 @@ def _data() -> Mapping[str, Mapping[str, Any]]:
 
 @hooks.read_name
 def note_removed_name(ev: Evaluator, name: str, node: cst.CSTNode) -> None:
-    """Emit an event for a name that all permitted versions of its library lack."""
+    """Emit an event for a name without a place in any permitted version of its library."""
     package = _PACKAGES.get(name.partition(".")[0])
     if package is None:
         return

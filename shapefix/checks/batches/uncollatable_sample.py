@@ -156,7 +156,7 @@ def _depends_on_sample(place: Place) -> bool:
 
 
 def _is_of_samples(handler: cst.ExceptHandler) -> bool:
-    """Return whether a sample may raise what a handler catches: no index of a sampler is past the end."""
+    """Return whether a sample may raise the exception of a handler: no index of a sampler is past the end."""
     return handler.type is None or dotted_name(handler.type) != "IndexError"
 
 

@@ -1,4 +1,4 @@
-"""SF416: a callback of Lightning with a value that the model never logs."""
+"""SF416: a callback of Lightning with a value never logged by the model."""
 
 from __future__ import annotations
 

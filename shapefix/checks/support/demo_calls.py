@@ -38,7 +38,7 @@ def _demo(call: Place) -> cst.CSTNode | None:
 
 
 def _trial(event: OperationEvent) -> cst.CSTNode | None:
-    """Return the line that tries a model with a tensor of its own, if the file creates another such model."""
+    """Return the line of a trial call with a tensor of its own, if the file creates another such model."""
     call, owner = event.calls[0], enclosing_class(event.place)
     around = _around(call)
     if owner is None or any(isinstance(node, (cst.FunctionDef, cst.ClassDef)) for node in around):

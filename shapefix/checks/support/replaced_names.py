@@ -1,4 +1,4 @@
-"""What to use instead of removed names of libraries."""
+"""Replacements of removed names of libraries."""
 
 from __future__ import annotations
 

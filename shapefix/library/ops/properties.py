@@ -121,7 +121,7 @@ def out_of_torch(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("numpy")
 def to_numpy(call: Call, tensor: TensorValue) -> Value:
-    """Array in the memory of the tensor; only the sizes of what may be an array itself."""
+    """Array in the memory of the tensor; only the sizes of a possible array."""
     if tensor.certain and (tensor.layout is not None or tensor.dtype is not None):
         return of_same_memory(new_array(call, tensor.layout, tensor.dtype, tensor), tensor)
     array = Unknown()

@@ -24,7 +24,7 @@ class _TooLarge(Exception):
 
 
 def _library_result(call: Call) -> Unknown:
-    """Result of a function whose value is not known; no argument changes by it."""
+    """Unknown result of a function; no argument changes by it."""
     value = unfollowed(call.place)
     value.isolation = Isolation()
     return value

@@ -42,7 +42,7 @@ def joined(call: Call) -> Value:
     *("os.path.relpath", "os.getcwd", "builtins.input"),
 )
 def one_text(call: Call) -> Value:
-    """Name of a file or folder, or what the user types."""
+    """Name of a file or folder, or input of the user."""
     return TEXT
 
 
