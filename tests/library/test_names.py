@@ -63,6 +63,7 @@ OPTIONAL = {
     "attrs",
     "beartype",
     "bitsandbytes",
+    "cv2",
     "einops",
     "flax",
     "huggingface_hub",
