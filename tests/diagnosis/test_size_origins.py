@@ -67,7 +67,12 @@ def test_both_numbers_are_explained(tmp_path: Path) -> None:
     [
         ('open("config.json")', "open('config.json'))); other = (Config(vocab_size=271", False, True),
         ("labels = np.zeros(8)", "inputs = inputs + np.load('inputs.npy')", True, False),
-        ("torch.from_numpy(inputs)", "torch.zeros(8, int('40'))", True, False),
+        (
+            "torch.from_numpy(inputs)",
+            "torch.zeros(8, int(__import__('os').environ.get('ROWS', '40')))",
+            True,
+            False,
+        ),
     ],
 )
 def test_two_possible_places_are_no_answer(
