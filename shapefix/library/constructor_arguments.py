@@ -30,14 +30,16 @@ def constructor(name: str) -> str | None:
 
 @call_outside
 def note_wrong_arguments(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
-    """Report a constructor without a required argument, or with a keyword unknown to all versions of torch."""
+    """Report a constructor without a required argument, or with a keyword unknown to torch."""
     known = constructor(name)
     if known is None or not isinstance(node, cst.Call):
         return
     kind = name.rpartition(".")[2]
     accepted = {parameter for parameter, _ in parameters(known)} | _OF_FACTORIES
     accepted.update(removed_arguments("torch").get(kind, ()))
-    wrong = next((each for each in node.args if each.keyword and each.keyword.value not in accepted), None)
+    # A call of torchvision creates layers with arguments of their own.
+    unknown = arguments.keywords.keys() - accepted
+    wrong = next((each for each in node.args if each.keyword and each.keyword.value in unknown), None)
     if wrong is not None:
         report_wrong_keyword(ev, ev.place(node), kind, wrong, tuple(sorted(accepted)))
     elif not lacks_nothing(known, arguments):

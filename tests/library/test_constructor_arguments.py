@@ -56,6 +56,13 @@ def test_factory_keywords_and_open_arguments_are_silent(check: Check) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "call", ["vgg16(pretrained=True)", "resnet18(weights=None, num_classes=10)", "densenet121(weights=None)"]
+)
+def test_keywords_of_a_model_are_not_those_of_its_layers(check: Check, call: str) -> None:
+    assert not check(f"import torch\nfrom torchvision import models\nnet = models.{call}\n")
+
+
 def test_the_code_after_a_refused_constructor_is_dead(check: Check) -> None:
     findings = check(
         "import torch\n"
