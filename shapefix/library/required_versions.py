@@ -35,7 +35,7 @@ def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> boo
     if oldest is not None and release(oldest)[:2] < release(version)[:2]:
         return False
     beside = _NEEDS_NEWER.get((package, version))
-    if oldest is None and beside is not None and not is_at_least(ev, beside[1], beside[0]):
+    if beside is not None and not is_at_least(ev, beside[1], beside[0]):
         return False
     return not any(
         release(version)[:2] >= release(first)[:2] and imports(ev, other)

@@ -161,6 +161,8 @@ def exported_installs(text: str, libraries: _Libraries) -> Iterator[tuple[Requir
 _OR_LATER = r"\+|\s*(?:\)|,)?\s*(?:or|and)\s+(?:later|newer|above|higher|up)"
 
 
+_LINK = r"(?:\]\([^)\s]{1,200}\))?"
+"""End of a link of Markdown."""
 _BETWEEN = r"`*|:(\s\uff1a\uff08"
 """Characters between a name and its version in prose; the last two are a wide colon and bracket."""
 
@@ -170,7 +172,8 @@ def _tested_with(package: RequiredLibrary) -> re.Pattern[str]:
     """Return the pattern of a library with a version in prose: `PyTorch Lightning 1.5`, `torch >= 1.8`."""
     name = package.pattern().replace("[-_.]", "[-_. ]")
     return re.compile(
-        rf"(?<![\w/.-]){name}[{_BETWEEN}]*(>=|==?|~=|v)?\s*(\d+\.\d+)(?:\.\d+)*({_OR_LATER})?", re.IGNORECASE
+        rf"(?<![\w/.-]){name}{_LINK}[{_BETWEEN}]*(>=|==?|~=|v)?\s*(\d+\.\d+)(?:\.\d+)*({_OR_LATER})?",
+        re.IGNORECASE,
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes the modules, classes and functions of libraries that newer versions lack.
+"""Writes the modules of libraries, and the names in their packages, that newer versions lack.
 
     pip download --no-deps -d WHEELS transformers==4.40.0    # and some versions up to the newest one
     python tests/library/generate_removed_names.py WHEELS
@@ -18,7 +18,6 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from shapefix.library import removed_names
@@ -26,30 +25,19 @@ from shapefix.library import removed_names
 FILE = Path(removed_names.__file__).with_suffix(".json")
 
 
-@dataclass(frozen=True)
-class Source:
-    """A library in wheels: its key, the start of their names, its modules with public definitions."""
-
-    key: str
-    wheels: str
-    modules: str = r"(\w+/)*\w+\.py"
-
-
-SOURCES = (
-    Source("transformers", "transformers", r"transformers/(\w+|data/\w+|data/\w+/\w+)\.py"),
-    Source("datasets", "datasets", r"datasets/(\w+/)?\w+\.py"),
-    Source("lightning", "pytorch_lightning"),
-    Source("trl", "trl"),
-    Source("peft", "peft", r"peft/(\w+/)?\w+\.py"),
-    Source("accelerate", "accelerate"),
-    Source(
-        "torch",
-        "torch",
-        r"torch/(\w+|optim/\w+|nn/(\w+|modules/\w+|utils/\w+|parallel/\w+)|utils/(\w+|data/\w+|data/_utils/\w+)"
-        r"|cuda/(\w+|amp/\w+)|autograd/\w+|distributions/\w+|distributed/\w+|onnx/\w+)\.py",
-    ),
-)
+LIBRARIES = {
+    "transformers": "transformers",
+    "datasets": "datasets",
+    "lightning": "pytorch_lightning",
+    "trl": "trl",
+    "peft": "peft",
+    "accelerate": "accelerate",
+    "torch": "torch",
+}
+"""The packages in the wheels of the libraries."""
 _PRIVATE = re.compile(r"(^|/)(tests?|testing|commands|experimental|scripts|_(?!six|_init__)\w+)(/|\.py$)")
+_FOLDERS_OF_SCRIPTS = frozenset({"datasets.datasets", "datasets.metrics"})
+"""Folders in early wheels, without anything to import: folders of projects have these names, too."""
 _NATIVE = "torch/_C/_VariableFunctions.pyi"
 _OPEN = re.compile(r"\b(globals\(\)|sys\.modules|__getattr__|vars\(\))")
 
@@ -57,7 +45,7 @@ _OPEN = re.compile(r"\b(globals\(\)|sys\.modules|__getattr__|vars\(\))")
 class Wheel:
     """The names of one version, with its modules; open are those that make names at run time."""
 
-    def __init__(self, path: Path, source: Source) -> None:
+    def __init__(self, path: Path, package: str) -> None:
         self.version = path.name.split("-")[1]
         self.names: set[str] = set()
         self.open: set[str] = set()
@@ -65,23 +53,23 @@ class Wheel:
             for file in archive.namelist():
                 if file == _NATIVE:
                     self._read(archive.read(file).decode("utf-8"), "torch")
-                elif file.endswith(".py") and file.startswith(f"{source.wheels}/"):
+                elif file.endswith(".py") and file.startswith(f"{package}/"):
                     if _PRIVATE.search(file):
                         continue
                     module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
                     self.names.add(module)
-                    if re.fullmatch(source.modules, file):
-                        self._read(archive.read(file).decode("utf-8"), module, file.endswith("__init__.py"))
+                    if file.endswith("/__init__.py"):
+                        self._read(archive.read(file).decode("utf-8"), module)
                     elif file.startswith("transformers/models/"):
                         self._export(archive.read(file).decode("utf-8"))
 
-    def _read(self, text: str, module: str, is_package: bool = False) -> None:
+    def _read(self, text: str, module: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
         if _OPEN.search(text):
             self.open.add(module)
-        for name in _bound(tree.body, module if is_package else None):
+        for name in _bound(tree.body, module):
             if name == "*":
                 self.open.add(module)
             elif not name.startswith("_"):
@@ -104,8 +92,8 @@ class Wheel:
         return name in self.names or ("." in owner and owner in self.open)
 
 
-def _bound(body: list[ast.stmt], package: str | None) -> Iterator[str]:
-    """Functions and classes of a module, and the names that a package imports from its own modules.
+def _bound(body: list[ast.stmt], package: str) -> Iterator[str]:
+    """Functions and classes of a package, and the names that it imports from its own modules.
 
     `*` stands for a star import.
     """
@@ -113,11 +101,10 @@ def _bound(body: list[ast.stmt], package: str | None) -> Iterator[str]:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             yield node.name
         elif isinstance(node, ast.ImportFrom):
-            is_own = (
-                node.level > 0 or (node.module or "").partition(".")[0] == (package or "").partition(".")[0]
-            )
+            top = (node.module or "").partition(".")[0]
+            is_own = node.level > 0 or top == package.partition(".")[0]
             for each in node.names:
-                if each.name == "*" or (package is not None and is_own):
+                if each.name == "*" or is_own:
                     yield each.asname or each.name
         else:
             for field in ("body", "orelse", "finalbody"):
@@ -173,7 +160,7 @@ def removed(wheels: list[Wheel]) -> dict[str, object]:
     everywhere = set().union(*(wheel.names for wheel in wheels[:-1]))
     gone = {name for name in everywhere if not _is_there(name, newest)}
     for name in sorted(gone):
-        if name.rpartition(".")[0] in gone:
+        if name.rpartition(".")[0] in gone or name in _FOLDERS_OF_SCRIPTS:
             continue
         last = max(index for index, wheel in enumerate(wheels[:-1]) if wheel.has(name))
         version = ".".join(wheels[last + 1].version.split(".")[:2])
@@ -202,11 +189,11 @@ def main(folder: str) -> None:
     found = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
     # First: other libraries give numpy some of its old names.
     found["numpy"] = of_numpy()
-    for source in SOURCES:
-        wheels = [Wheel(path, source) for path in Path(folder).glob(f"{source.wheels}-*.whl")]
+    for library, package in LIBRARIES.items():
+        wheels = [Wheel(path, package) for path in Path(folder).glob(f"{package}-*.whl")]
         wheels.sort(key=lambda wheel: tuple(map(int, re.findall(r"\d+", wheel.version))))
         if wheels:
-            found[source.key] = removed(wheels)
+            found[library] = removed(wheels)
     FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

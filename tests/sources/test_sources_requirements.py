@@ -401,6 +401,7 @@ ELSEWHERE = {
     "README.md": ("```\n$ pip install trl==0.9.4\n```", "trl 0.9.4"),
     "readme.md": ("Tested with:\n* Python 3.10\n* pytorch_lightning 1.5\n", "lightning 1.5"),
     "README_zh.md": ("- Python：3.7\n- PyTorch：1.4.0", "torch 1.4"),
+    "README_link.md": ("- [Transformers](https://huggingface.co/docs/index) 4.15.0", "transformers 4.15"),
     "README_old.md": ("Needs PyTorch (0.4.1) and CUDA", "torch 0.4"),
     "README.rst": ("PyTorch Lightning 1.6 or later, torch 1.12.1", "lightning 1.6"),
     "README": ("faster than transformers/4.30 and sentence-transformers 2.2", "transformers -"),

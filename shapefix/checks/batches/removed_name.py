@@ -12,7 +12,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.replaced_names import INSTEAD, NOT_THE_SAME, OF_PYTHON, RENAMED_IN_NUMPY
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.version_guards import is_guarded
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import RemovedName
 from shapefix.interpreter.modules import nodes
 
@@ -33,6 +33,7 @@ def removed_name(event: RemovedName, context: CheckContext, rule: Rule) -> Itera
         error=_error(event),
         evidence=call_trace(event),
         fixes=_fixes(event, instead),
+        follows=Cause(rule.code, place.module.span(_statement(event))),
         habit=event.known,
     )
 
@@ -48,6 +49,12 @@ def _is_tried(event: RemovedName) -> bool:
         for test in tests
         for part in nodes(test)
     )
+
+
+def _statement(event: RemovedName) -> cst.CSTNode:
+    """Return the import, one cause for all of its names, or the expression."""
+    around = enclosing(event.place.module, event.place.node)
+    return next((node for node in around if isinstance(node, cst.ImportFrom)), event.place.node)
 
 
 def _error(event: RemovedName) -> ExpectedError:

@@ -32,9 +32,11 @@ NOT_THE_SAME = frozenset({"NINF", "asfarray"})
 
 INSTEAD: Mapping[str, str] = {
     "datasets.load_metric": "`evaluate.load` of the library evaluate",
+    "pytorch_lightning.callbacks.LearningRateLogger": "`LearningRateMonitor`",
     "pytorch_lightning.metrics": "the library torchmetrics",
     "pytorch_lightning.utilities.distributed": "`pytorch_lightning.utilities.rank_zero`",
     "torch._six": "`str`, `math.inf` and `collections.abc`",
+    "torch.set_deterministic": "`torch.use_deterministic_algorithms`",
     "transformers.AdamW": "`torch.optim.AdamW`, with `weight_decay=0.0` for the old default",
     "trl.DataCollatorForCompletionOnlyLM": "`completion_only_loss` or `assistant_only_loss` of `SFTConfig`",
 }

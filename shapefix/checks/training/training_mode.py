@@ -50,6 +50,9 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
     loop = event.loops[-1].loop
     if not goes_over_data(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
+    if _is_in_constructor(event):
+        # It computes sizes.
+        return
     calls = within(loop, context, ForwardCalled)
     if any(each.module is event.module and each.recording for each in calls):
         return
@@ -72,6 +75,12 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
         fixes=fixes,
         habit="evaluation in training mode",
     )
+
+
+def _is_in_constructor(event: ForwardCalled) -> bool:
+    """Whether a constructor is running: it may try its own layers."""
+    places = (event.place, *event.calls)
+    return any((around := enclosing_function(each)) and around.name.value == "__init__" for each in places)
 
 
 def _lacks_eval(place: Place, named: str) -> str:

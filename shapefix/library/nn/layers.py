@@ -281,6 +281,7 @@ def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call],
             made = TensorValue()
         else:
             made = as_result(call, contiguous([s for s in sizes if s is not None]), Op.PARAMETER)
+        made.own = True
         made.graph = is_trained(call, call.receiver) if not name.startswith("running_") else False
         if made.graph:
             mark_leaf(call.ev, made)
