@@ -249,7 +249,7 @@ Reader().to("cuda").out(torch.ones(2, 8).to("cuda"))
         "SF804",
         """
 net = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
-for part in [net, nn.Linear(4, 4), *map(nn.Linear, range(3))]:
+for part in [net, nn.Linear(4, 4), *map(nn.Identity, range(3))]:
     part.eval()
 with torch.no_grad():
     for (x,) in DataLoader(TensorDataset(torch.ones(8, 4)), batch_size=2):
