@@ -52,6 +52,7 @@ from shapefix.interpreter.values import (
     Text,
     Unknown,
     Value,
+    is_array,
     present,
     unfollowed,
 )
@@ -282,7 +283,7 @@ def _is_plain(value: Value) -> bool:
     if isinstance(value, (TupleValue, ListValue)):
         parts = elements(value)
         return parts is not None and len(parts) <= FEW_CELLS and all(map(_is_plain, parts))
-    return isinstance(value, _PLAIN) or type(value) in (Unknown, Lost)
+    return isinstance(value, _PLAIN) or type(value) in (Unknown, Lost) or is_array(value)
 
 
 def _unfollowed(ev: Evaluator, function: Value, node: cst.CSTNode) -> Unknown:

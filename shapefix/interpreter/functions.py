@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
     Scope,
     Unknown,
     Value,
+    is_array,
     present,
     unfollowed,
 )
@@ -246,7 +247,7 @@ def _is_literal(node: cst.BaseExpression) -> bool:
 def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
     """Invalidate arguments of unknown code: lengths of lists, and fields of objects, may change."""
     for value in arguments:
-        if isinstance(value, _WITH_METHODS):
+        if isinstance(value, _WITH_METHODS) and not is_array(value):
             ev.unfollowed += 1
         if isinstance(value, ListValue):
             if value.length is not None:

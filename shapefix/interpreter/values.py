@@ -512,6 +512,11 @@ def facts_of(value: Value | None) -> Facts:
     return value.facts if isinstance(value, (InstanceValue, LibraryObject)) else Facts()
 
 
+def is_array(value: Value) -> bool:
+    """Check for an array of numbers: code that gets it reaches no object of the code by it."""
+    return isinstance(value, LibraryObject) and value.kind == "numpy.ndarray"
+
+
 class BoundMethod(Value):
     """Function with its first argument already bound."""
 

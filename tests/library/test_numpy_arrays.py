@@ -371,3 +371,23 @@ print(a[:, -1, :].shape)
 """
     exec(code, {})
     assert not check(code)
+
+
+def test_code_that_gets_an_array_changes_no_other_object(check: Check) -> None:
+    code = """
+import torch
+from sklearn.metrics import f1_score
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.randn(32, 4), torch.randint(0, 2, (32,))), batch_size=8)
+for x, y in loader:
+    scores = model(x)
+    loss = nn.functional.cross_entropy(scores, y)
+    loss.backward()
+    optimizer.step()
+    print(f1_score(y.numpy(), scores.argmax(1).numpy()))
+"""
+    assert [each.code for each in check(code, {"SF803"})] == ["SF803"]
