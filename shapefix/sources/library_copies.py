@@ -1,13 +1,15 @@
 """Recognize the repository of a library, copied into a project."""
 
 # Paths are plain strings here, as in discovery.
-# ruff: noqa: PTH113, PTH118, PTH123
+# ruff: noqa: PTH113, PTH118
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Collection
+
+from shapefix.sources.text import RefusedFile, Unreadable, read_settings
 
 _PACKAGES = {
     "accelerate": "accelerate",
@@ -65,9 +67,8 @@ def _has_package(folder: str, package: str) -> bool:
 
 
 def _start(path: str) -> str:
-    """Return the start of a text; empty for an unreadable file."""
+    """Return the start of a text; empty for an unreadable file, such as a pipe."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(_MOST_CHARACTERS)
-    except OSError:
+        return read_settings(path).decode("utf-8", errors="replace")[:_MOST_CHARACTERS]
+    except (Unreadable, RefusedFile):
         return ""
