@@ -166,8 +166,9 @@ class _RepairedFile:
         path = self._source.path
         data = _with_text(self._source, text).encode()
         self._runner.overlay.set(path, data)
+        # The others import its new text. One without torch is never analyzed for itself.
+        self._checker.forget(path)
         found: list[Diagnostic] = []
-        # The file itself comes first: the others then import its new text.
         for checked in (path, *self._reaching):
             result = self._check(checked)
             if checked == path and result.failures:

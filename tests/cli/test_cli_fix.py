@@ -347,3 +347,12 @@ def test_a_file_that_cannot_be_parsed_is_counted_as_by_check(project: Project) -
     assert (checked.code, fixed.code) == (2, 2)
     assert checked.out.endswith("\n1 file checked, 1 error.\n")
     assert fixed.err.endswith("\n1 file checked, 1 error.\n")
+
+
+def test_a_file_without_torch_is_repaired_for_the_script_that_imports_it(project: Project) -> None:
+    folder = project(
+        parts="import numpy as np\n\n\ndef steps():\n    return np.zeros(3, np.int), np.zeros(3, np.float)\n",
+        train="import torch\nfrom parts import steps\n\nprint(torch.tensor(steps()[0]))\n",
+    )
+    assert shapefix("fix", "--apply").code == 0
+    assert (folder / "parts.py").read_text().endswith("return np.zeros(3, int), np.zeros(3, float)\n")

@@ -143,3 +143,19 @@ def test_another_version_of_the_class_accepts_both(check: Check) -> None:
         "        super().__init__(folder, eval_strategy=evaluation_strategy)\n"
     )
     assert check(code, {"SF407"}) == []
+
+
+def test_the_reads_in_a_subclass_are_renamed_with_the_argument(check: Check) -> None:
+    text = """\
+from transformers import Trainer
+
+class Own(Trainer):
+    def pad(self):
+        return self.tokenizer.pad_token_id
+
+trainer = Own(tokenizer=object())
+print(trainer.tokenizer)
+"""
+    (finding,) = (each for each in check(text) if each.code == "SF407")
+    assert finding.fix is not None
+    assert sorted(edit.span.row for edit in finding.fix.edits) == [5, 7, 8]

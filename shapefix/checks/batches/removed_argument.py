@@ -14,7 +14,7 @@ from shapefix.checks.support.rewrites import dropped, replaced
 from shapefix.checks.support.version_guards import is_guarded
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import RemovedArgument
-from shapefix.interpreter.modules import imported_packages, nodes
+from shapefix.interpreter.modules import dotted_name, imported_packages, nodes
 
 _LIBRARIES = {"lightning": "Lightning"}
 """Names of libraries, where they differ from their packages."""
@@ -52,8 +52,12 @@ def _project(event: RemovedArgument) -> str:
 
 
 def _reads(event: RemovedArgument) -> Iterator[cst.Name]:
-    """Yield the later reads of the argument as an attribute: `trainer.tokenizer`."""
+    """Yield the reads of the argument as an attribute: `trainer.tokenizer`, `self.tokenizer` of its class."""
     module, call = event.place.module, event.place.node
+    created = dotted_name(call.func) if isinstance(call, cst.Call) else ""
+    for owner in nodes(module.tree):
+        if isinstance(owner, cst.ClassDef) and owner.name.value == created:
+            yield from _own_reads(owner, event.keyword)
     targets = {
         module.code(target.target)
         for node in nodes(module.tree)
@@ -64,6 +68,19 @@ def _reads(event: RemovedArgument) -> Iterator[cst.Name]:
         if isinstance(node, cst.Attribute) and node.attr.value == event.keyword:
             if module.code(node.value) in targets:
                 yield node.attr
+
+
+def _own_reads(owner: cst.ClassDef, name: str) -> list[cst.Name]:
+    """Return the reads of `self.name` in a class; none if it sets the attribute itself."""
+    found: list[cst.Name] = []
+    for node in nodes(owner):
+        if isinstance(node, cst.AssignTarget) and dotted_name(node.target) == f"self.{name}":
+            return []
+        if isinstance(node, cst.FunctionDef) and node.name.value == name:
+            return []
+        if isinstance(node, cst.Attribute) and dotted_name(node) == f"self.{name}":
+            found.append(node.attr)
+    return found
 
 
 def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:

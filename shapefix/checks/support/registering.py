@@ -6,7 +6,7 @@ import re
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.diagnostics import Edit
 from shapefix.domains.registration import UnregisteredSet
 from shapefix.interpreter.modules import Place
@@ -31,10 +31,16 @@ def assigned_value(place: Place) -> cst.BaseExpression | None:
 
 
 def wrapped(event: UnregisteredSet, kind: str) -> Edit | None:
-    """Return the edit to wrap the assigned value, None if it or the name of `torch.nn` is not known."""
+    """Return the edit to wrap the assigned value, None if it or the name of `torch.nn` is not known.
+
+    Outside of the constructor, a parameter would be made anew at each call, and no optimizer would have it.
+    """
     value, module = assigned_value(event.place), event.place.module
     namespace = _namespace(event.place)
     if value is None or namespace is None:
+        return None
+    around = enclosing_function(event.place)
+    if around is not None and around.name.value in ("forward", "training_step"):
         return None
     code = module.code(value)
     if kind == "Parameter":
