@@ -14,7 +14,7 @@ from typing import TypeAlias
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.light_dataclasses import dataclass
 from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
-from shapefix.repair.imports import NameTaken, import_edits
+from shapefix.repair.imports import NameTaken, import_edits, with_aliases
 from shapefix.sources.parsing import parse_as_python
 
 Analyze: TypeAlias = Callable[[str], Sequence[Diagnostic]]
@@ -115,6 +115,7 @@ def _candidates(state: _State, allowed: Allowed, rejected: dict[Diagnostic, str]
 
 
 def _with_imports(text: str, path: str, fix: Fix) -> Fix:
+    fix = with_aliases(text, fix)
     return replace(fix, edits=fix.edits + import_edits(path, text, fix), imports=(), unneeded=())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,25 @@ from shapefix.repair.outline import ImportedName, ImportLine, ImportOutline, out
 
 class NameTaken(ValueError):
     """The file uses the name of the import for something else."""
+
+
+def with_aliases(text: str, fix: Fix) -> Fix:
+    """Return the fix with the file's own names of imported modules: `th` after `import torch as th`."""
+    named = {
+        alias.name: alias.asname
+        for line in outline(text).imports
+        if line.direct and line.module is None
+        for alias in line.aliases
+        if alias.asname
+    }
+    for wanted in fix.imports:
+        own = named.get(wanted.module) if wanted.name is None else None
+        if own is not None:
+            module = re.compile(rf"(?<![\w.]){re.escape(wanted.module)}(?=\.)")
+            edits = tuple(replace(edit, content=module.sub(own, edit.content)) for edit in fix.edits)
+            left = tuple(each for each in fix.imports if each is not wanted)
+            fix = replace(fix, edits=edits, imports=left)
+    return fix
 
 
 def import_edits(path: str, text: str, fix: Fix) -> tuple[Edit, ...]:

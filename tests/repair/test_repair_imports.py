@@ -6,9 +6,9 @@ import textwrap
 
 import pytest
 
-from shapefix.diagnostics import Applicability, Fix, Import
+from shapefix.diagnostics import Applicability, Edit, Fix, Import, Span
 from shapefix.repair.edits import apply
-from shapefix.repair.imports import NameTaken, import_edit
+from shapefix.repair.imports import NameTaken, import_edit, with_aliases
 
 COPY = Import("copy")
 PAD = Import("torch.nn.utils.rnn", "pad_sequence")
@@ -213,3 +213,25 @@ def test_an_import_elsewhere_or_an_attribute_does_not_count(text: str) -> None:
 def test_a_name_that_means_something_else_is_refused(text: str) -> None:
     with pytest.raises(NameTaken, match="`copy` already means something else in this file"):
         import_edit("a.py", text, COPY)
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "imports"),
+    [
+        ("import torch as th\n", "@th.no_grad()\n", ()),
+        ("import torch\n", "@torch.no_grad()\n", (Import("torch"),)),
+        ("import torch.nn as th\n", "@torch.no_grad()\n", (Import("torch"),)),
+        (
+            "try:\n    import torch as th\nexcept ImportError:\n    th = None\n",
+            "@torch.no_grad()\n",
+            (Import("torch"),),
+        ),
+    ],
+)
+def test_a_module_keeps_its_own_name_in_the_file(
+    text: str, content: str, imports: tuple[Import, ...]
+) -> None:
+    edit = Edit(Span("a.py", 2, 1, 2, 1), "@torch.no_grad()\n")
+    found = with_aliases(text, Fix(Applicability.UNSAFE, "", (edit,), (Import("torch"),)))
+    assert [each.content for each in found.edits] == [content]
+    assert found.imports == imports
