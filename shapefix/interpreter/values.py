@@ -513,7 +513,7 @@ def facts_of(value: Value | None) -> Facts:
 
 
 def is_array(value: Value) -> bool:
-    """Check for an array of numbers: code that gets it reaches no object of the code by it."""
+    """Check for an array of numbers: it leads to no object of the code."""
     return isinstance(value, LibraryObject) and value.kind == "numpy.ndarray"
 
 

@@ -34,6 +34,7 @@ _SIGNATURES = {
         "save_on_exception=False, save_weights_only=False"
     ),
 }
+_MODULES = {_STOPPING: "early_stopping.", _CHECKPOINT: "model_checkpoint."}
 _WITHOUT_METRICS = frozenset(
     {
         *(
@@ -59,7 +60,7 @@ def _constructor(kind: str) -> None:
         )
 
     for package in ("lightning.pytorch", "pytorch_lightning"):
-        for module in ("", "early_stopping.", "model_checkpoint."):
+        for module in ("", _MODULES[kind]):
             function(f"{package}.callbacks.{module}{kind}")(construct)
 
 

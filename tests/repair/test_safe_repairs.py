@@ -29,6 +29,7 @@ FAMILY = {
 """A family that makes programs for the rule."""
 ALWAYS_RAISED = {
     "SF407": "the call raises a TypeError in every permitted version",
+    "SF415": "the name is in no permitted version",
     "SF409": "the trainer's first step raises a TypeError in every permitted version",
     "SF413": "the unpacking raises a ValueError",
     "SF519": "the loss is a module, or its constructor raises",

@@ -60,7 +60,7 @@ class EmptySteps:
     def __init__(self, session: Session, graphs: LossGraphs) -> None:
         self._session = session
         self._graphs = graphs
-        self._first: dict[int, int] = {}
+        self._first: set[int] = set()
         self._found: dict[int, EmptyStepLine] = {}
         self._backward_at: UserPlace | None = None
 
@@ -74,12 +74,13 @@ class EmptySteps:
         if session.sizes_only or (made > 1 and key not in self._found):
             return
         own = [each for group in optimizer.param_groups for each in group["params"]]
-        if any(map(_has_gradient, own)):
-            self._first.pop(key, None)
+        if any(each.grad is not None for each in own):
+            self._first.discard(key)
             self._found.pop(key, None)
         elif made == 0:
-            self._first[key] = session.backward_calls
-        elif made == 1 and session.backward_calls > self._first.get(key, session.backward_calls):
+            if not session.backward_calls:
+                self._first.add(key)
+        elif made == 1 and session.backward_calls and key in self._first:
             weights = {id(each) for each in self._graphs.weights()}
             if any(id(each) in weights for each in own):
                 self._found[key] = EmptyStepLine(
