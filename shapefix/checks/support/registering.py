@@ -33,7 +33,7 @@ def assigned_value(place: Place) -> cst.BaseExpression | None:
 def wrapped(event: UnregisteredSet, kind: str) -> Edit | None:
     """Return the edit to wrap the assigned value, None if it or the name of `torch.nn` is not known.
 
-    Outside of the constructor, a parameter would be made anew at each call, and no optimizer would have it.
+    In `forward`, each call would create another parameter, unknown to all optimizers.
     """
     value, module = assigned_value(event.place), event.place.module
     namespace = _namespace(event.place)
