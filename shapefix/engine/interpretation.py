@@ -17,7 +17,7 @@ from shapefix.interpreter.modules import Module, ModuleCache
 from shapefix.interpreter.program import parsed
 from shapefix.library.library import TorchLibrary
 from shapefix.sources.project import PathProbes, Project
-from shapefix.sources.text import SourceText, Unreadable
+from shapefix.sources.text import RefusedFile, SourceText, Unreadable, read_bytes
 
 READING = 2_000_000
 """How many bytes of other project files one run reads."""
@@ -61,15 +61,17 @@ class ProjectFiles:
         """
         if Path(path).is_absolute():
             return None
-        root, texts = Path(self._project.root), []
+        root = Path(self._project.root)
+        texts: list[str | None] = []
         for folder in dict.fromkeys((root, Path(script.path).parent)):
             found = Path(os.path.normpath(folder / path))
             if not found.is_relative_to(root):
                 continue
             try:
-                is_small = found.stat().st_size <= LARGEST_DATA
-                texts.append(found.read_text("utf-8") if is_small else None)
-            except (OSError, ValueError):
+                texts.append(read_bytes(str(found), LARGEST_DATA).decode("utf-8"))
+            except RefusedFile:
+                texts.append(None)
+            except (Unreadable, UnicodeDecodeError):
                 self.probes.missing.add(str(found))
                 continue
             self.probes.found.add(str(found))

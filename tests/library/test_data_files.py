@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,10 @@ if not config["train"]["fast"]:
 """
     (project / "train.py").write_text(code)
     assert _codes(project, "train.py") == ["SF501"]
+
+
+def test_a_pipe_in_the_place_of_a_configuration_is_not_waited_for(project: Path) -> None:
+    (project / "config.yaml").unlink()
+    os.mkfifo(project / "config.yaml")
+    (project / "train.py").write_text(SCRIPT.format(read=READS["inline"]))
+    assert _codes(project, "train.py") == []
