@@ -16,21 +16,8 @@ import libcst as cst
 from shapefix.domains.versions import RemovedArgument
 from shapefix.interpreter.calls import Arguments, call_outside
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.library.required_versions import TRANSFORMERS, imports, is_at_least
+from shapefix.library.required_versions import TRANSFORMERS, imports, is_at_least, library_of
 
-_PREFIXES = {
-    "transformers.": TRANSFORMERS,
-    "pytorch_lightning.": "lightning",
-    "lightning.pytorch.": "lightning",
-    "lightning.": "lightning",
-    "trl.": "trl",
-    "peft.": "peft",
-    "accelerate.": "accelerate",
-    "datasets.": "datasets",
-    "torch.": "torch",
-}
-"""Libraries by the start of qualified names."""
-_STARTS = tuple(_PREFIXES)
 _PATCHED_BY = {"trl": "unsloth"}
 """Libraries changed by the import of another one: unsloth's trainers and configurations accept old arguments
 of trl (`_backwards_compatible_trainer` in unsloth/trainer.py)."""
@@ -65,15 +52,16 @@ def _data() -> Mapping[str, Mapping[str, Any]]:
 @call_outside
 def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
     """Emit an event for each argument missing in all permitted versions."""
-    if not name.startswith(_STARTS):
+    package = library_of(name)
+    if package is None or package not in _data():
         return
-    package = next(_PREFIXES[each] for each in _PREFIXES if name.startswith(each))
     if not isinstance(node, cst.Call) or _is_patched(ev, package):
         return
     parts = name.removesuffix(".__init__").split(".")
     table = removed_arguments(package)
-    function = next((each for each in (".".join(parts[-2:]), parts[-1]) if each in table), "")
-    _note(ev, node, arguments, package, function or parts[-1], table.get(function, {}))
+    function = next((each for each in (".".join(parts[-2:]), parts[-1]) if each in table), None)
+    if function is not None:
+        _note(ev, node, arguments, package, function, table[function])
     base = _data()[package].get("inherits", {}).get(parts[-1])
     if base is not None and (package not in ev.oldest_versions or TRANSFORMERS in ev.oldest_versions):
         _note(ev, node, arguments, TRANSFORMERS, parts[-1], removed_arguments()[base])

@@ -16,20 +16,8 @@ import libcst as cst
 from shapefix.domains.versions import RemovedName
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.library.required_versions import imports, is_at_least
+from shapefix.library.required_versions import imports, is_at_least, library_of
 
-_PACKAGES = {
-    "accelerate": "accelerate",
-    "datasets": "datasets",
-    "lightning": "lightning",
-    "numpy": "numpy",
-    "peft": "peft",
-    "pytorch_lightning": "lightning",
-    "torch": "torch",
-    "transformers": "transformers",
-    "trl": "trl",
-}
-"""Libraries by the first part of qualified names."""
 _LIGHTNING = ("lightning.pytorch.", "pytorch_lightning.")
 """The namespace of newer versions, and that in the data."""
 
@@ -58,15 +46,16 @@ def _data() -> Mapping[str, Mapping[str, Any]]:
 @hooks.read_name
 def note_removed_name(ev: Evaluator, name: str, node: cst.CSTNode) -> None:
     """Emit an event for a name without a place in any permitted version of its library."""
-    package = _PACKAGES.get(name.partition(".")[0])
+    package = library_of(name)
     if package is None:
         return
-    names, known = removed_names(package), name.replace(*_LIGHTNING)
+    whole = name.replace(*_LIGHTNING)
+    names, known = removed_names(package), whole
     while known not in names:
         known = known.rpartition(".")[0]
         if not known:
             return
-    if known != name and not isinstance(node, cst.ImportAlias):
+    if known != whole and not isinstance(node, cst.ImportAlias):
         # The read of the module is reported.
         return
     if any(imports(ev, library) for library in _SET_AGAIN.get(known, ())):

@@ -7,6 +7,12 @@ from shapefix.interpreter.modules import imported_packages
 from shapefix.sources.versions import release
 
 TRANSFORMERS = "transformers"
+_LIBRARIES = {
+    **{name: name for name in ("accelerate", "datasets", "lightning", "numpy", "peft", "torch", "trl")},
+    "pytorch_lightning": "lightning",
+    "transformers": TRANSFORMERS,
+}
+"""Libraries with requirements that are read, by the first part of qualified names."""
 _NEEDS_OLDER = {
     ("lightning", "pl_bolts"): "2.0",
     ("transformers", "allennlp"): "4.21",
@@ -24,6 +30,11 @@ _NEEDS_NEWER = {
 
 torch 1.13 runs on Python 3.7, which refuses numpy 1.22; torch 2.4 on Python 3.8, which refuses numpy 1.25.
 """
+
+
+def library_of(name: str) -> str | None:
+    """Return the library of a qualified name; None for one without requirements."""
+    return _LIBRARIES.get(name.partition(".")[0])
 
 
 def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> bool:

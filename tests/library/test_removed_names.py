@@ -81,6 +81,7 @@ def test_every_permitted_version_lacks_the_name(tmp_path: Path, requirements: st
         "from pytorch_lightning.metrics import Accuracy\n",
         "import pytorch_lightning as pl\npl.metrics.Accuracy()\n",
         "from lightning.pytorch.metrics import Accuracy\n",
+        "import lightning.pytorch as pl\npl.metrics.Accuracy()\n",
         "from pytorch_lightning.metrics.functional import accuracy\n",
     ],
 )

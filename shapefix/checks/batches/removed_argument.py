@@ -9,15 +9,14 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.library_names import older, title
 from shapefix.checks.support.renamed_arguments import OBSOLETE, READ_OTHERWISE, RENAMED, REPLACED, replacement
 from shapefix.checks.support.rewrites import dropped, replaced
 from shapefix.checks.support.version_guards import is_guarded
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, ExpectedError, Fix
 from shapefix.domains.versions import RemovedArgument
-from shapefix.interpreter.modules import dotted_name, imported_packages, nodes
+from shapefix.interpreter.modules import dotted_name, nodes
 
-_LIBRARIES = {"lightning": "Lightning"}
-"""Names of libraries, where they differ from their packages."""
 _KEPT_AS_ATTRIBUTES = frozenset({"transformers", "trl"})
 """Libraries whose objects have each argument as an attribute of the same name."""
 
@@ -30,10 +29,9 @@ def removed_argument(event: RemovedArgument, context: CheckContext, rule: Rule) 
     renamed = RENAMED.get(key, {}).get(event.keyword)
     now = f"`{renamed}`" if renamed else REPLACED.get(key, {}).get(event.keyword)
     verb = "it is now" if renamed else "use"
-    library = _LIBRARIES.get(event.package, event.package)
     yield rule.diagnostic(
         event.place.module.span(event.given),
-        f"`{event.function}` has no argument `{event.keyword}` since {library} {event.version}"
+        f"`{event.function}` has no argument `{event.keyword}` since {title(event.package)} {event.version}"
         + (f"; {verb} {now}" if now else ""),
         error=ExpectedError("TypeError", f"got an unexpected keyword argument '{event.keyword}'"),
         evidence=call_trace(event),
@@ -41,14 +39,6 @@ def removed_argument(event: RemovedArgument, context: CheckContext, rule: Rule) 
         follows=Cause(rule.code, event.place.module.span(event.place.node)),
         habit=f"argument `{event.keyword}`",
     )
-
-
-def _project(event: RemovedArgument) -> str:
-    """Return the name of the library in requirements: Lightning has two."""
-    module = event.place.module
-    if event.package == "lightning" and "pytorch_lightning" in module.once(module.tree, imported_packages):
-        return "pytorch-lightning"
-    return event.package
 
 
 def _reads(event: RemovedArgument) -> Iterator[cst.Name]:
@@ -104,8 +94,8 @@ def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
     instead = replacement((event.package, event.function), event.keyword, given.value, code)
     if instead is None:
         if event.keyword not in REPLACED.get((event.package, event.function), {}):
-            older = f"{_project(event)}<{event.version}"
-            yield Fix(Applicability.DISPLAY, f"remove it, or require `{older}`", ())
+            required = older(event.package, event.version, module)
+            yield Fix(Applicability.DISPLAY, f"remove it, or require `{required}`", ())
         return
     names = {part.partition("=")[0].strip() for part in instead.split(", ")}
     if names.isdisjoint(event.others):

@@ -9,6 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.library_names import older, title
 from shapefix.checks.support.replaced_names import INSTEAD, NOT_THE_SAME, OF_PYTHON, RENAMED_IN_NUMPY
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.version_guards import is_guarded
@@ -16,7 +17,6 @@ from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Expecte
 from shapefix.domains.versions import RemovedName
 from shapefix.interpreter.modules import nodes
 
-_LIBRARIES = {"lightning": "Lightning"}
 _ERRORS = ("ImportError", "ModuleNotFoundError", "AttributeError")
 
 
@@ -26,10 +26,10 @@ def removed_name(event: RemovedName, context: CheckContext, rule: Rule) -> Itera
     if is_guarded(place, *_ERRORS) or _is_tried(event):
         return
     instead = _instead(event)
-    library = _LIBRARIES.get(event.package, event.package)
+    advice = f"; use {instead}" if instead else ""
     yield rule.diagnostic(
         place.span,
-        f"{library} has no `{event.known}` since {event.version}" + (f"; use {instead}" if instead else ""),
+        f"{title(event.package)} has no `{event.known}` since {event.version}{advice}",
         error=_error(event),
         evidence=call_trace(event),
         fixes=_fixes(event, instead),
@@ -45,9 +45,7 @@ def _is_tried(event: RemovedName) -> bool:
         return True
     tests = [node.test for node in around if isinstance(node, cst.If)]
     return any(
-        isinstance(part, cst.Name) and part.value in ("TYPE_CHECKING", "hasattr")
-        for test in tests
-        for part in nodes(test)
+        isinstance(part, cst.Name) and part.value == "TYPE_CHECKING" for test in tests for part in nodes(test)
     )
 
 
@@ -91,5 +89,5 @@ def _fixes(event: RemovedName, instead: str) -> Iterator[Fix]:
     elif instead:
         yield Fix(Applicability.DISPLAY, f"use {instead}", ())
     else:
-        key = "pytorch-lightning" if event.package == "lightning" else event.package
-        yield Fix(Applicability.DISPLAY, f"require `{key}<{event.version}`", ())
+        required = older(event.package, event.version, module)
+        yield Fix(Applicability.DISPLAY, f"require `{required}`", ())
