@@ -15,7 +15,7 @@ from shapefix.interpreter.budget import LAST_STEP, REHEARSAL_STEPS, OutOfBudget,
 from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.journal import Changes, Journal
-from shapefix.interpreter.modules import Module, Place, is_remainder, nodes
+from shapefix.interpreter.modules import Module, Place, counts_passes
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import ClassValue, FunctionValue, Scope, Unknown, Value
 from shapefix.light_dataclasses import dataclass
@@ -323,7 +323,7 @@ class Evaluator:
         for handed_on, frame in enumerate(reversed(self.frames)):
             if frame.function is made_in:
                 return False
-            if any(not any(map(is_remainder, nodes(test))) for test in frame.tests):
+            if not all(map(counts_passes, frame.tests)):
                 return handed_on < 2 or any(outer.function is made_in for outer in self.frames)
         return False
 

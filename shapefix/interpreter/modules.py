@@ -276,6 +276,11 @@ def is_remainder(node: cst.CSTNode) -> TypeGuard[cst.BinaryOperation]:
     return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
 
 
+def counts_passes(test: cst.CSTNode) -> bool:
+    """Whether a condition selects some passes of a loop: `step % 100 == 0`."""
+    return any(map(is_remainder, nodes(test)))
+
+
 def dotted_name(node: cst.CSTNode) -> str:
     """`a.b.c` of a chain of names; an empty string for anything else."""
     # The classes of nodes are abstract: isinstance takes ten times as long for any other class.

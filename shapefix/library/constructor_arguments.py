@@ -28,6 +28,13 @@ def constructor(name: str) -> str | None:
     return generated().get(name) if name.rpartition(".")[2][0].isupper() else None
 
 
+@cache
+def _accepted(name: str, known: str) -> frozenset[str]:
+    """Return the keywords that some version of torch accepts for a constructor of this signature."""
+    gone = removed_arguments("torch").get(name.rpartition(".")[2], {})
+    return frozenset((*(parameter for parameter, _ in parameters(known)), *_OF_FACTORIES, *gone))
+
+
 @call_outside
 def note_wrong_arguments(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
     """Report a constructor without a required argument, or with a keyword unknown to torch."""
@@ -35,8 +42,7 @@ def note_wrong_arguments(ev: Evaluator, name: str, arguments: Arguments, node: c
     if known is None or not isinstance(node, cst.Call):
         return
     kind = name.rpartition(".")[2]
-    accepted = {parameter for parameter, _ in parameters(known)} | _OF_FACTORIES
-    accepted.update(removed_arguments("torch").get(kind, ()))
+    accepted = _accepted(name, known)
     # A call of torchvision creates layers with arguments of their own.
     unknown = arguments.keywords.keys() - accepted
     wrong = next((each for each in node.args if each.keyword and each.keyword.value in unknown), None)

@@ -17,7 +17,7 @@ from shapefix.library.numpy_arrays import (
 from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.registry import function, method
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.polynomials import product
 
 _MOVES = {"moveaxis": "torch.movedim", "swapaxes": "torch.transpose"}
 _REPEATS = {"repeat": "torch.repeat_interleave", "tile": "torch.tile"}
@@ -144,10 +144,7 @@ def number_of_elements(call: Call) -> Value:
     held = as_array(call.receiver)
     if held is None or held.layout is None:
         return Unknown("size")
-    count = Size.of(1)
-    for size in held.layout.sizes:
-        count = count * size
-    return integer(count)
+    return integer(product(held.layout.sizes))
 
 
 @method(ARRAY, "fill", "sort")

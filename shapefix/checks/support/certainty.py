@@ -16,7 +16,7 @@ from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded, Viewed
 from shapefix.interpreter.evaluator import Guard, Way
 from shapefix.interpreter.events import Event, OperationEvent, OpRejected
-from shapefix.interpreter.modules import Place, children, dotted_name, is_remainder, nodes
+from shapefix.interpreter.modules import Place, children, counts_passes, dotted_name, nodes
 from shapefix.interpreter.refinement import sizes_in
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import FunctionValue
@@ -125,16 +125,11 @@ def _deciding(way: Way) -> Iterator[Guard]:
     does one on a setting: others choose what the program does, such as `if args.train:`.
     """
     for guard in way.guards:
-        if counts_passes(guard.test) or _asks_for_hardware(guard.test):
+        if counts_passes(guard.test.node) or _asks_for_hardware(guard.test):
             continue
         names = set(_names(guard.test.node))
         if (guard.is_own and not all(map(_is_setting, names))) or not names.isdisjoint(_names(guard.at.node)):
             yield guard
-
-
-def counts_passes(test: Place) -> bool:
-    """Whether a condition selects some passes of a loop: `step % 100 == 0`."""
-    return any(map(is_remainder, nodes(test.node)))
 
 
 _OF_HARDWARE = frozenset({"is_available", "is_cuda", "is_xpu", "is_mps", "device_count"})

@@ -21,7 +21,7 @@ from shapefix.domains.training import (
     TrainingEvent,
 )
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, dotted_name, is_remainder, nodes
+from shapefix.interpreter.modules import Module, counts_passes, dotted_name, is_remainder, nodes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown
 from shapefix.tensors.ops import Op
@@ -134,7 +134,7 @@ def counting_test(step: OptimizerStepped, loop: Loop) -> cst.If | None:
         return None
     around = enclosing(step.place.module, step.place.node)
     found = [node for node in around if isinstance(node, cst.If) and node in loop.node.body.body]
-    if len(found) != 1 or not any(is_remainder(node) for node in nodes(found[0].test)):
+    if len(found) != 1 or not counts_passes(found[0].test):
         return None
     is_in_body = found[0].body in around
     return found[0] if is_in_body and found[0].orelse is None else None
@@ -165,7 +165,7 @@ def skips_pass(test: cst.If) -> bool:
 
 def _counts_up(test: cst.BaseExpression, loop: Loop) -> bool:
     """Whether a condition compares a variable counted up and set back by the loop."""
-    if any(is_remainder(node) for node in nodes(test)):
+    if counts_passes(test):
         return True
     inside = list(nodes(loop.node.body))
     added = {dotted_name(n.target) for n in inside if isinstance(n, cst.AugAssign) and _is_one(n.value)}

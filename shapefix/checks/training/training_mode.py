@@ -9,7 +9,6 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.certainty import counts_passes
 from shapefix.checks.support.device_placement import is_local
 from shapefix.checks.support.event_order import (
     after,
@@ -27,7 +26,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
 from shapefix.domains.training import Backward, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
+from shapefix.interpreter.modules import Module, Place, counts_passes, dotted_name, nodes
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -274,7 +273,7 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
 def _is_of_some_passes(event: ModeSwitched, context: CheckContext) -> bool:
     """Whether only a count of the passes decides over a switch: `if step % 100 == 0:`."""
     guards = context.way(event).guards
-    return bool(guards) and all(counts_passes(guard.test) for guard in guards)
+    return bool(guards) and all(counts_passes(guard.test.node) for guard in guards)
 
 
 def _trained_in(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import TypeVar
 
 from shapefix.diagnostics import Applicability, Edit, Evidence, Fix, Span
 from shapefix.runtime.findings.constructor_fixes import ReadText
@@ -19,16 +20,22 @@ from shapefix.runtime.protocol import (
     WrongModeLine,
 )
 
+Line = TypeVar("Line", CarriedGradientsLine, EmptyStepLine)
 _WHOLE = ("finished", "stopped")
 """The ends of scripts without an exception before the step."""
 
 
+def _with_places(lines: Iterable[Line]) -> Iterator[tuple[Line, Span, Span]]:
+    """Yield the lines with known places of the step and of the backward before it."""
+    for line in lines:
+        at, backward = span(line["called_at"]), span(line["backward_at"])
+        if at is not None and backward is not None:
+            yield line, at, backward
+
+
 @silent_fault
 def _carried(observed: Observations) -> Iterator[RuntimeFinding]:
-    for line in observed.of(CarriedGradientsLine):
-        at, backward = span(line["called_at"]), span(line["backward_at"])
-        if at is None or backward is None:
-            continue
+    for line, at, backward in _with_places(observed.of(CarriedGradientsLine)):
         yield RuntimeFinding(
             "carried-gradients",
             f"the second step of {line['optimizer']} uses the gradients of the first batch, too: "
@@ -61,10 +68,7 @@ def _missing(observed: Observations) -> Iterator[RuntimeFinding]:
 
 @silent_fault
 def _empty(observed: Observations) -> Iterator[RuntimeFinding]:
-    for line in observed.of(EmptyStepLine):
-        at, backward = span(line["called_at"]), span(line["backward_at"])
-        if at is None or backward is None:
-            continue
+    for line, at, backward in _with_places(observed.of(EmptyStepLine)):
         yield RuntimeFinding(
             "empty-step",
             f"`{line['optimizer']}.step()` is called before backward: no parameter has a gradient then, "
