@@ -30,7 +30,7 @@ def constructor(name: str) -> str | None:
 
 @cache
 def _accepted(name: str, known: str) -> frozenset[str]:
-    """Return the keywords that some version of torch accepts for a constructor of this signature."""
+    """Return the keywords of a constructor of this signature, in any version of torch."""
     gone = removed_arguments("torch").get(name.rpartition(".")[2], {})
     return frozenset((*(parameter for parameter, _ in parameters(known)), *_OF_FACTORIES, *gone))
 
