@@ -16,13 +16,10 @@ import libcst as cst
 from shapefix.domains.versions import RemovedName
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.library.required_versions import imports, is_at_least, library_of
+from shapefix.library.required_versions import is_at_least, library_of
 
 _LIGHTNING = ("lightning.pytorch.", "pytorch_lightning.")
 """The namespace of newer versions, and that in the data."""
-
-_SET_AGAIN = {"numpy.Inf": ("torchmetrics", "lightning", "pytorch_lightning")}
-"""Libraries with an import that sets a removed name again."""
 
 
 @cache
@@ -57,8 +54,6 @@ def note_removed_name(ev: Evaluator, name: str, node: cst.CSTNode) -> None:
             return
     if known != whole and not isinstance(node, cst.ImportAlias):
         # The read of the module is reported.
-        return
-    if any(imports(ev, library) for library in _SET_AGAIN.get(known, ())):
         return
     if is_at_least(ev, names[known], package):
         ev.emit(RemovedName(ev.place(node), ev.calls, package, name, known, names[known]))

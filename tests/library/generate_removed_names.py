@@ -174,7 +174,8 @@ def of_numpy() -> dict[str, object]:
     from numpy._expired_attrs_2_0 import __expired_attributes__ as expired
 
     early = sorted(name for name in numpy.__former_attrs__ if not hasattr(numpy, name))
-    late = sorted(name for name in expired if not hasattr(numpy, name))
+    # torchmetrics, which Lightning imports, sets it again.
+    late = sorted(name for name in expired if not hasattr(numpy, name) and name != "Inf")
     return {
         "version": numpy.__version__,
         "names": {

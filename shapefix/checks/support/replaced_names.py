@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 RENAMED_IN_NUMPY: Mapping[str, str] = {
     **{name: name for name in ("complex", "float", "int", "object", "str")},
-    "Inf": "inf",
     "Infinity": "inf",
     "NINF": "-inf",
     "NaN": "nan",
