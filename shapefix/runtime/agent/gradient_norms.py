@@ -1,10 +1,11 @@
-"""The norms of gradients and weights, per module."""
+"""The norms of gradients and weights, per module, and the gradients of zeros or infinities."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,44 +15,69 @@ from ..protocol import GradientNorm
 _MODULES = 500
 
 
-def gradient_norms(
-    gradients: Iterable[tuple[str, Any]], weights: Mapping[str, Any]
-) -> tuple[float | None, list[GradientNorm]]:
-    """The norm of all gradients, and those of the modules with them; None if it is not finite.
+@dataclass
+class GradientNumbers:
+    """What the numbers of the gradients of a step are.
 
-    gradients and weights are tensors by the name of the parameter, "" if it is not known.
+    total is the norm of all gradients, None if it is not finite; norms are those of the modules.
+    not_finite names the gradients with an infinity or a NaN. all_zero is true where there are gradients, of
+    zeros only; sparse gradients are taken for others.
     """
-    squares: dict[str, tuple[list[Any], list[Any]]] = {}
-    every: list[Any] = []
+
+    total: float | None = None
+    norms: list[GradientNorm] = field(default_factory=list)
+    not_finite: list[str] = field(default_factory=list)
+    all_zero: bool = False
+
+
+def gradient_numbers(gradients: Sequence[tuple[str, Any]], weights: Mapping[str, Any]) -> GradientNumbers:
+    """The norms of gradients, with those of their weights.
+
+    gradients and weights are tensors by the name of the parameter, "" if it is not known. Each tensor is read
+    once: a finite norm has finite terms, and one other than zero a term other than zero.
+    """
+    found = GradientNumbers()
+    squares: dict[str, tuple[list[float], list[float]]] = {}
+    every: list[float] = []
+    zeros = 0
     with torch.no_grad(), contextlib.suppress(Exception):
         for name, gradient in gradients:
-            square = _square(gradient)
-            every.append(square)
+            norm = _norm(gradient)
+            every.append(norm * norm)
+            if not gradient.is_sparse:
+                zeros += norm == 0 and not bool(gradient.any())
+                if not math.isfinite(norm) and not bool(torch.isfinite(gradient).all()):
+                    found.not_finite.append(name)
             if name in weights:
                 of_gradients, of_weights = squares.setdefault(name.rpartition(".")[0], ([], []))
-                of_gradients.append(square)
-                of_weights.append(_square(weights[name]))
+                of_gradients.append(norm * norm)
+                of_weights.append(_norm(weights[name]) ** 2)
+        found.all_zero = 0 < zeros == len(gradients)
         norms = [
-            GradientNorm(module=module, norm=_root(of_gradients), weights=_root(of_weights))
+            GradientNorm(module=module, norm=math.sqrt(sum(of_gradients)), weights=math.sqrt(sum(of_weights)))
             for module, (of_gradients, of_weights) in list(squares.items())[:_MODULES]
         ]
-        total = _root(every)
-        finite = [each for each in norms if math.isfinite(each["norm"]) and math.isfinite(each["weights"])]
-        return (total if math.isfinite(total) else None), finite
-    return None, []
+        total = math.sqrt(sum(every))
+        found.total = total if math.isfinite(total) else None
+        found.norms = [
+            each for each in norms if math.isfinite(each["norm"]) and math.isfinite(each["weights"])
+        ]
+    return found
 
 
-def _square(tensor: Any) -> Any:
-    """The sum of squares of a tensor, still on its device."""
+def has_gradient(parameter: Any) -> bool:
+    """Whether a parameter has a dense gradient with a number other than zero."""
+    gradient = getattr(parameter, "grad", None)
+    if gradient is None or gradient.is_sparse:
+        return False
+    # The norm is faster than `any`; squares of tiny numbers may be 0.
+    return _norm(gradient) != 0 or bool(gradient.detach().any())
+
+
+def _norm(tensor: Any) -> float:
+    """The norm of all numbers of a tensor, in float32 at least."""
     tensor = tensor.detach()
     if tensor.is_sparse:
         tensor = tensor.coalesce().values()
-    return torch.linalg.vector_norm(tensor, dtype=_precise(tensor.dtype)).square()
-
-
-def _precise(dtype: torch.dtype) -> torch.dtype:
-    return torch.promote_types(dtype, torch.float32)
-
-
-def _root(squares: list[Any]) -> float:
-    return math.sqrt(sum(float(each) for each in squares))
+    precise = torch.promote_types(tensor.dtype, torch.float32)
+    return float(torch.linalg.vector_norm(tensor, dtype=precise))

@@ -29,10 +29,11 @@ def parameter_counts(module: Any, number: int) -> ModelParametersLine | None:
         with contextlib.suppress(Exception):
             buffers += each.numel() * each.element_size()
     modules: dict[str, int] = {}
+    held: dict[int, set[int]] = {}
     for name, each in module.named_modules():
         if len(modules) == _MODULES:
             break
-        modules[name] = sum(sizes.get(id(parameter), 0) for parameter in each.parameters())
+        modules[name] = sum(sizes.get(key, 0) for key in _held(each, held))
     return ModelParametersLine(
         kind="model_parameters",
         id=number,
@@ -42,3 +43,14 @@ def parameter_counts(module: Any, number: int) -> ModelParametersLine | None:
         buffer_bytes=buffers,
         modules={name: count for name, count in modules.items() if count},
     )
+
+
+def _held(module: Any, known: dict[int, set[int]]) -> set[int]:
+    """The ids of the parameters of a module and the modules in it; known are those of modules seen before."""
+    found = known.get(id(module))
+    if found is None:
+        found = known[id(module)] = {id(each) for each in module._parameters.values() if each is not None}
+        for child in module._modules.values():
+            if child is not None:
+                found |= _held(child, known)
+    return found

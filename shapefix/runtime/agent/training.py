@@ -23,7 +23,7 @@ from . import frames
 from .call_sites import CallSites
 from .describe import describe, describe_call
 from .exceptions import ExceptionRecorder
-from .gradient_norms import gradient_norms
+from .gradient_norms import GradientNumbers, gradient_numbers
 from .module_calls import ModuleCalls
 from .session import Session, steps_done
 from .step_times import StepTimes
@@ -286,14 +286,13 @@ class TrainingWatcher:
                     given += 1
                     gradients.append((name, parameter.grad))
         known = not self._session.sizes_only
-        zero = given > 0 and known and _all_zero(gradients)
         weights = {
             names[id(each)]: each
             for group in optimizer.param_groups
             for each in group["params"]
             if id(each) in names
         }
-        total, norms = gradient_norms(gradients, weights) if known else (None, [])
+        numbers = gradient_numbers(gradients, weights) if known else GradientNumbers()
         return GradientsLine(
             kind="gradients",
             optimizer=type(optimizer).__name__,
@@ -303,12 +302,12 @@ class TrainingWatcher:
             without_gradient=without,
             frozen=frozen,
             missing=missing[:_NAMES],
-            not_finite=_not_finite(gradients)[:_NAMES],
-            all_zero=zero,
-            trained_elsewhere=(zero or not given) and self._trains_elsewhere(optimizer),
+            not_finite=numbers.not_finite[:_NAMES],
+            all_zero=numbers.all_zero,
+            trained_elsewhere=(numbers.all_zero or not given) and self._trains_elsewhere(optimizer),
             models=self._models_of(optimizer)[:_NAMES],
-            norm=total,
-            norms=norms,
+            norm=numbers.total,
+            norms=numbers.norms,
         )
 
     def _models_of(self, optimizer: Any) -> list[str]:
@@ -333,18 +332,6 @@ class TrainingWatcher:
 def _has_closure(args: Any, kwargs: Any) -> bool:
     """Whether a step gets a closure to compute the gradients."""
     return callable(args[1] if len(args) > 1 else kwargs.get("closure"))  # the first is the optimizer
-
-
-def _not_finite(gradients: list[tuple[str, Any]]) -> list[str]:
-    """The names of the gradients with an infinity or a NaN."""
-    dense = [(name, each.detach()) for name, each in gradients if not each.is_sparse]
-    # The sums first, one number each: a sum that is finite has finite terms only.
-    suspects = [(name, each) for name, each in dense if not math.isfinite(float(each.sum()))]
-    return [name for name, each in suspects if not bool(torch.isfinite(each).all())]
-
-
-def _all_zero(gradients: list[tuple[str, Any]]) -> bool:
-    return all(not each.is_sparse and not bool(each.detach().any()) for _, each in gradients)
 
 
 def _producers(loss: torch.Tensor) -> list[str]:

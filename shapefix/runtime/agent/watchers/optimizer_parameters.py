@@ -70,6 +70,9 @@ class OptimizerWatcher:
     def uncovered(self, roots: list[Any]) -> UncoveredParameters | None:
         """The parameters with a gradient in executed models, but in no optimizer, if any."""
         covered = {id(each) for each in self.parameters()}
+        others = (each for root in roots for each in root.parameters() if id(each) not in covered)
+        if all(each.grad is None or not each.requires_grad for each in others):
+            return None
         last = max((count for _, count in self._created.values()), default=0)
         found: list[UncoveredParameter] = []
         seen: set[int] = set()

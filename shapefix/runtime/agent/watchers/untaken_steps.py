@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import Any
 
 import torch
 
 from ...protocol import CarriedGradientsLine, EmptyStepLine, MissingStepLine, UserPlace
+from ..gradient_norms import has_gradient
 from ..session import Session
 from .loss_graphs import LossGraphs
 from .optimizer_parameters import OptimizerWatcher
@@ -28,13 +30,13 @@ class CarriedGradients:
         if id(optimizer) in self._kept or self._session.sizes_only:
             return
         own = [each for group in optimizer.param_groups for each in group["params"]]
-        self._kept[id(optimizer)] = [each for each in own if _has_gradient(each)][:_SAMPLED]
+        self._kept[id(optimizer)] = list(itertools.islice(filter(has_gradient, own), _SAMPLED))
 
     def backward(self, site: UserPlace | None) -> None:
         """Drop the parameters with a cleared gradient, at the start of a backward call."""
         for key, parameters in self._kept.items():
             if parameters:
-                self._kept[key] = parameters if all(map(_has_gradient, parameters)) else []
+                self._kept[key] = parameters if all(map(has_gradient, parameters)) else []
                 self._backward_at.setdefault(key, site)
 
     def second_step(self, optimizer: Any, site: UserPlace | None) -> None:
@@ -129,7 +131,7 @@ class UntakenSteps:
             return
         owned = {id(each): each for each in self._optimizers.parameters()}
         own = [tensor for tensor in (ref() for ref, _ in self._values) if id(tensor) in owned]
-        if session.backward_calls < 2 or not any(map(_has_gradient, own)):
+        if session.backward_calls < 2 or not any(map(has_gradient, own)):
             return
         session.sink.write(
             MissingStepLine(
@@ -151,8 +153,3 @@ def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
 
 def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     return tensor.shape != value.shape or bool(torch.equal(_on_cpu(tensor), value))
-
-
-def _has_gradient(parameter: Any) -> bool:
-    gradient = getattr(parameter, "grad", None)
-    return gradient is not None and not gradient.is_sparse and bool(gradient.detach().any())
