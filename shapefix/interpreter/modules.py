@@ -98,6 +98,13 @@ class Module:
             self._computed[key] = compute(node)
         return self._computed[key]  # type: ignore[return-value]
 
+    def derived(self, compute: Callable[[Module], Result]) -> Result:
+        """Result of compute for this file, computed at the first call."""
+        key = (self.tree, compute)
+        if key not in self._computed:
+            self._computed[key] = compute(self)
+        return self._computed[key]  # type: ignore[return-value]
+
     def path_to(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """Path from the tree to a node of it, both included; empty for a node of another file."""
         parents = self.once(self.tree, _parents)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.callback_writes import weakened
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import (
@@ -60,9 +61,12 @@ def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
         if isinstance(value, Unknown) and not value.hint:
             value.hint = target.value
         scope = ev.frames[-1].scope.home(target.value)
-        ev.journal.write(scope.names, target.value, value)
+        ev.journal.write(scope.names, target.value, weakened(ev, target.value, value, is_attribute=False))
     elif type(target) is cst.Attribute:
-        _set_attribute(ev, present(ev.evaluate(target.value)), target.attr.value, value, target)
+        owner, name = present(ev.evaluate(target.value)), target.attr.value
+        if isinstance(owner, InstanceValue):
+            value = weakened(ev, name, value, is_attribute=True)
+        _set_attribute(ev, owner, name, value, target)
     elif type(target) is cst.Tuple or type(target) is cst.List:
         _unpack(ev, target, value)
     elif type(target) is cst.Subscript:

@@ -251,3 +251,23 @@ def test_a_tensor_is_not_moved_away_from_a_model_that_stays(
         (fix,) = finding.fixes
         assert (fix.applicability is not Applicability.DISPLAY) == moves
         assert bool(fix.edits) == moves
+
+
+@pytest.mark.parametrize(
+    ("other", "is_offered"),
+    [("audio.to(device)", False), ("net.to(device)", True), ("print(audio)", True)],
+)
+def test_one_of_several_moves_of_a_batch_is_not_repaired_alone(
+    other: str, is_offered: bool, tmp_path: Path
+) -> None:
+    code = f"""
+import sys
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+for batch in sys.modules["audio_files"].load():
+    audio, labels = batch[0], torch.ones(3)
+    {other}
+    labels.to(device)
+    nn.functional.mse_loss(net(audio), labels).backward()
+"""
+    fixes = [fix for each in found(tmp_path, HEAD + code) for fix in each.fixes]
+    assert [fix.applicability is not Applicability.DISPLAY for fix in fixes] == [is_offered]

@@ -107,6 +107,12 @@ IDLE = {
         """,
 }
 IDLE |= {
+    "an item that only a comment reads": """
+        for x, y in [(torch.ones(2, 4), torch.ones(2))]:
+            y.to(device)
+            # print(y)
+            print(net(x.to(device)))
+        """,
     "an index": """
         def f(x: torch.Tensor):
             order = torch.randperm(8)
@@ -170,6 +176,16 @@ IDLE |= {
         """,
 }
 LOST = {
+    "an item read in the next line": """
+        for x, y in [(torch.ones(2, 4), torch.ones(2))]:
+            y.to(device)
+            print(net(x.to(device)).sum() + y)
+        """,
+    "an item read after the loop": """
+        for y in [torch.ones(2)]:
+            y.to(device)
+        print(net(torch.ones(2, 4).to(device)).sum() + y)
+        """,
     "a tensor created on another device": """
         class Policy:
             def __init__(self, n):

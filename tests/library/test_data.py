@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
+from checking import Check
 from differential import agree, layouts, revealed
 
 from shapefix.interpreter.containers import elements
@@ -213,3 +216,28 @@ def test_numbers_of_samples_and_batches(number: str) -> None:
         reveal(torch.zeros({number}))
         """
     )
+
+
+@pytest.mark.parametrize(
+    "column", ['table["name"].to_numpy()', 'table["name"].values', 'np.array(table["name"])']
+)
+def test_items_of_a_column_of_unknown_type_may_be_texts(column: str, check: Check) -> None:
+    script = f"""
+        import numpy as np
+        import pandas as pd
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Images(Dataset):
+            def __init__(self, names):
+                self.names = names
+            def __len__(self):
+                return len(self.names)
+            def __getitem__(self, i):
+                return torch.zeros(3, 8, 8), self.names[i]
+
+        table = pd.read_csv("names.csv")
+        for images, names in DataLoader(Images({column}), batch_size=3):
+            print(names[0][:-4])
+        """
+    assert not check(textwrap.dedent(script))

@@ -11,7 +11,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedEr
 from shapefix.domains.batches import Collated
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Value
+from shapefix.interpreter.values import BoundMethod, Constant, FunctionValue, InstanceValue, Value
 
 LABELS = "labels"
 _OTHERS = (
@@ -50,6 +50,8 @@ def no_loss(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diag
         names = ", ".join(f"`{key}`" for key in batch.fields if isinstance(key, str))
         reason = f"`{model}` gets no `labels`, and returns no loss; the batch has {names}"
         advice = "add a column `labels` to the dataset, or pass a collator to create it"
+        if isinstance(event.collator, (FunctionValue, BoundMethod, InstanceValue)):
+            advice = "return `labels` from the data collator, too"
     else:
         return
     yield rule.diagnostic(

@@ -129,7 +129,40 @@ def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Ite
         # With the tensor alone on a GPU, a program that runs on the CPU would raise.
         advice = f"assign the result, and move `{model}` to the same device, too"
         repairs = (Fix(Applicability.DISPLAY, advice, ()),)
+    elif leaf in _MOVES and repairs and _is_one_of_several(event, context):
+        advice = (
+            "assign the results of all moves of the batch, and check that the model is on the same device"
+        )
+        repairs = (Fix(Applicability.DISPLAY, advice, ()),)
     yield unused_result(event, rule, repairs, habit)
+
+
+def _is_one_of_several(event: Discarded, context: CheckContext) -> bool:
+    """Whether the move of something unknown is discarded beside this one; modules move themselves.
+
+    With one of them alone on a GPU, a program that runs on the CPU would raise.
+    """
+    around = enclosing(event.place.module, event.place.node)
+    block = next(
+        (node for node in reversed(around) if isinstance(node, (cst.IndentedBlock, cst.Module))), None
+    )
+    found = {each.call for each in context.events if isinstance(each, Discarded) and is_unused(each, _MOVES)}
+    moved = set()
+    for statement in block.body if block is not None else ():
+        match statement:
+            case cst.SimpleStatementLine(
+                body=[cst.Expr(cst.Call(cst.Attribute(cst.Name(name), cst.Name(method))) as call)]
+            ) if method in _MOVES and call not in found:
+                moved.add(name)
+    if not moved:
+        return False
+    modules: set[str] = set()
+    for node in nodes(scope(around)):
+        if isinstance(node, cst.Call):
+            modules.add(dotted_name(node.func))
+        elif isinstance(node, cst.Attribute) and node.attr.value in ("parameters", "train", "eval"):
+            modules.add(dotted_name(node.value))
+    return not moved <= modules
 
 
 def _is_made_here(event: Discarded) -> bool:

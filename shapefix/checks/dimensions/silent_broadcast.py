@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -38,6 +40,8 @@ _SEEN = _MEANT | {
 _REPEATED = (_MEANT - {Op.VIEW, Op.RESHAPE}) | {Op.REDUCTION, Op.CREATION}
 """Steps to a size of 1 that is meant to be repeated: a mean that keeps its dimension, one row for all."""
 _FURTHEST = 12
+_FILLED = frozenset({"ones", "zeros", "full"})
+"""Functions making a tensor of one number."""
 
 
 @rule("SF509", on=Broadcast)
@@ -51,6 +55,9 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
         summed = _summed(event.result, context)
         is_comparison = event.function.rpartition(".")[2] in ("eq", "ne", "not_equal")
         if summed is None or not (is_comparison or _is_predicted(event.operands[event.longer].tensor)):
+            return
+        if _is_mean(summed) and any(_is_of_one_number(operand.tensor) for operand in event.operands):
+            # Each prediction meets the same number: the mean of all pairs is that of the right ones.
             return
     one, two = event.operands
     if one.layout is None or two.layout is None:
@@ -134,6 +141,24 @@ def _summed(result: TensorValue, context: CheckContext) -> ReducedToScalar | Non
         if isinstance(other, ReducedToScalar) and result.origin in _steps(other.tensor):
             return other
     return None
+
+
+def _is_mean(reduction: ReducedToScalar) -> bool:
+    called = reduction.place.node
+    function = called.func if isinstance(called, cst.Call) else None
+    name = function.attr if isinstance(function, cst.Attribute) else function
+    return isinstance(name, cst.Name) and name.value == "mean"
+
+
+def _is_of_one_number(tensor: TensorValue) -> bool:
+    """Whether all elements of a tensor are equal: `torch.ones(n)`."""
+    step = _seen_from(tensor)
+    if step is None or step.op is not Op.CREATION or tensor.storage.overwritten:
+        return False
+    created = step.place.node
+    function = created.func if isinstance(created, cst.Call) else None
+    name = function.attr if isinstance(function, cst.Attribute) else function
+    return isinstance(name, cst.Name) and name.value.removeprefix("new_").removesuffix("_like") in _FILLED
 
 
 def _fixes(event: Broadcast) -> Iterator[Fix]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.rewrites import line_of
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.checks.support.torch_errors import STRIDED
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
@@ -16,6 +19,8 @@ from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import is_contiguous
 from shapefix.tensors.ops import Op
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import substitute
 from shapefix.tensors.verdicts import Illegal
 
 _KEEPS_STRIDES = frozenset({Op.VIEW, Op.UNFLATTEN, Op.SQUEEZE, Op.UNSQUEEZE})
@@ -26,6 +31,8 @@ _KEEPS_STRIDES = frozenset({Op.VIEW, Op.UNFLATTEN, Op.SQUEEZE, Op.UNSQUEEZE})
 def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
     if event.method not in RESHAPES or not isinstance(verdict, Illegal) or _is_unlikely(event):
+        return
+    if not event.calls and _needs_other_arguments(event, verdict):
         return
     subject, call = viewed_code(event), abbreviate(event.place.code)
     yield rule.diagnostic(
@@ -61,6 +68,23 @@ def _is_unlikely(event: Viewed) -> bool:
     origin = event.tensor.origin
     from_outside = origin is None or origin.function is not event.function
     return event.undecided and bool(event.calls) and from_outside
+
+
+def _needs_other_arguments(event: Viewed, verdict: Illegal) -> bool:
+    """Whether a function without known callers fails only for other arguments than its defaults: `topk=1`."""
+    function = enclosing_function(event.place)
+    parameters = (*function.params.params, *function.params.kwonly_params) if function is not None else ()
+    defaults = {
+        each.name.value: int(each.default.value)
+        for each in parameters
+        if isinstance(each.default, cst.Integer) and each.default.value.isdecimal()
+    }
+    for size in verdict.conditions:
+        used = {symbol: Size.of(defaults[symbol.name]) for symbol in size.symbols if symbol.name in defaults}
+        known = substitute(size, used).value if used else None
+        if known is not None and known < 2:
+            return True
+    return False
 
 
 def _cause(event: Viewed) -> str:

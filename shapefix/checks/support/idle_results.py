@@ -13,7 +13,7 @@ from shapefix.checks.support.syntax import enclosing, holds
 from shapefix.checks.support.unused_results import written_in_place
 from shapefix.domains.operations import Discarded
 from shapefix.domains.passed_on import MOVES, PassedOn
-from shapefix.interpreter.modules import Module, children, dotted_name, nodes
+from shapefix.interpreter.modules import Module, children, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import DeviceKind
 from shapefix.interpreter.values import FunctionValue, as_tensor
 from shapefix.light_dataclasses import dataclass
@@ -48,6 +48,7 @@ def is_idle(event: Discarded, context: CheckContext) -> bool:
         return False
     return (
         _is_dead(event, around)
+        or _is_item_without_use(event, around)
         or _is_viewed_anyway(event, around)
         or _is_broadcast_anyway(event, around)
         or _is_moved_by_callees(event, context, around)
@@ -127,6 +128,33 @@ def _is_dead(event: Discarded, around: list[cst.CSTNode]) -> bool:
             return False
         has_others = True
     return has_others
+
+
+def _is_item_without_use(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether the discarded move is the only reader of an item of a loop."""
+    name = event.name or ""
+    if event.function.rpartition(".")[2] not in MOVES:
+        return False
+    loops = [node for node in around if isinstance(node, cst.For) and name in target_names(node.target)]
+    if not loops:
+        return False
+    loop = loops[-1]
+    target, inside = loop.target, [loop.body, loop.orelse]
+    held = {node.value for node in _variables(loop.iter)}
+    if any(node.value in held and _is_after(event, node) for node in _variables(_scope(around))):
+        return False  # the items may be read where they are held
+    for path in _mentions(event.place.module, around, name):
+        of_loop = any(each in path for each in inside if each is not None)
+        if of_loop and event.place.node not in path:
+            return False
+        if not of_loop and target not in path and _is_after(event, path[-1]):
+            return False
+    return True
+
+
+def _is_after(event: Discarded, node: cst.CSTNode) -> bool:
+    here, there = event.place.span, event.place.module.span(node)
+    return (there.row, there.column) >= (here.end_row, here.end_column)
 
 
 def _is_broadcast_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:

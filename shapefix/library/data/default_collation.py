@@ -37,7 +37,7 @@ def as_tensors(one: Value) -> Value:
     """Sample with tensors in the place of its arrays, as torch collates them."""
     array = as_array(one)
     if array is not None:
-        return array
+        return Unknown() if _may_be_text(array) else array
     if isinstance(one, TupleValue):
         parts = tuple(map(as_tensors, one.items))
         is_same = all(part is other for part, other in zip(parts, one.items, strict=True))
@@ -47,6 +47,11 @@ def as_tensors(one: Value) -> Value:
         if any(fields[key] is not part for key, part in one.fields.items()):
             return DictValue(fields, one.closed, one.kind, one.absent, one.written)
     return one
+
+
+def _may_be_text(array: TensorValue) -> bool:
+    """Check for an item of an array of unknown type, such as a file name in a table."""
+    return array.dtype is None and array.layout is not None and array.layout.rank == 0
 
 
 def _are_texts(column: Value) -> TypeGuard[ListValue]:
@@ -68,7 +73,7 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
         return _stacked(call, one, size)
     array = as_array(one)
     if array is not None:
-        return _stacked(call, array, size)
+        return Unknown() if _may_be_text(array) else _stacked(call, array, size)
     if isinstance(one, Constant):
         dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
         if dtype is not None:

@@ -17,7 +17,9 @@ from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
     TRUE,
+    BoundMethod,
     Constant,
+    FunctionValue,
     InstanceValue,
     LibraryObject,
     Reference,
@@ -144,14 +146,18 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
         since = now()
         one = sample(call, dataset, is_whole=True)
         note_dataset(call.ev, call.place, kind.rpartition(".")[2], dataset, one)
-        if not isinstance(one, DictValue) or any(one is other for other in seen):
+        used = _collator(call, settings)
+        # A function of the project may make batches of any samples, a collator of the library of rows only.
+        is_own = isinstance(used, (FunctionValue, BoundMethod, InstanceValue))
+        if used is None or not (is_own or isinstance(one, DictValue)):
+            continue
+        if any(one is other for other in seen):
             continue
         seen.append(one)
-        used = _collator(call, settings)
-        if used is not None:
+        if isinstance(one, DictValue):
             one = _choose(call, kind, settings, one, used, as_dataset(dataset) is not None)
-            _collate(call, kind, settings, one, used, since, name == "train_dataset")
-            call.ev.state[RemovedColumns].made = None
+        _collate(call, kind, settings, one, used, since, name == "train_dataset")
+        call.ev.state[RemovedColumns].made = None
 
 
 def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
@@ -201,7 +207,7 @@ def _collate(
     call: Call,
     kind: str,
     settings: dict[str, Value],
-    one: DictValue,
+    one: Value,
     used: Value,
     since: int,
     is_training: bool,
