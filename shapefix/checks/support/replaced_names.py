@@ -31,6 +31,7 @@ NOT_THE_SAME = frozenset({"NINF", "asfarray"})
 
 INSTEAD: Mapping[str, str] = {
     "datasets.load_metric": "`evaluate.load` of the library evaluate",
+    "pytorch_lightning.callbacks.GPUStatsMonitor": "`DeviceStatsMonitor`",
     "pytorch_lightning.callbacks.LearningRateLogger": "`LearningRateMonitor`",
     "pytorch_lightning.metrics": "the library torchmetrics",
     "pytorch_lightning.utilities.distributed": "`pytorch_lightning.utilities.rank_zero`",

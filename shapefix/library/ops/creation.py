@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.domains.devices import ASKED_CPU, placed
+from shapefix.domains.devices import ASKED_CPU, by_default, placed
 from shapefix.domains.precision import Precision
 from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Call
@@ -212,10 +212,12 @@ def legacy(call: Call) -> Value:
     given = arguments_of(call)
     data = given.value("data")
     note_table(call, data)
+    # They take the CPU only as their `device`.
+    device = None if call.arguments.open else by_default(call.ev, call.place)
     if len(call.arguments.positional) > 1 or call.arguments.open or _is_size(data):
-        return contiguous_result(call, given.shape("data"), Op.CREATION, dtype=dtype)
+        return contiguous_result(call, given.shape("data"), Op.CREATION, dtype=dtype, device=device)
     if given.is_none("data"):
-        return contiguous_result(call, [Size.of(0)], Op.CREATION, dtype=dtype)
+        return contiguous_result(call, [Size.of(0)], Op.CREATION, dtype=dtype, device=device)
     array = as_array(data)
     if array is not None:
         # An array of the dtype shares its memory.
@@ -228,12 +230,12 @@ def legacy(call: Call) -> Value:
         return alias_of(data)
     if isinstance(data, TupleValue) and not _is_written_out(call):
         # Perhaps a part of a torch.Size, which would be sizes and not numbers.
-        return contiguous_result(call, None, Op.CREATION, dtype=dtype)
+        return contiguous_result(call, None, Op.CREATION, dtype=dtype, device=device)
     note_rows(call, data)
     if isinstance(data, (Unknown, Reference)) and call.name == "torch.Tensor":
         # It may be a tensor, whose dtype stays the same.
         return contiguous_result(call, None, Op.CREATION, dtype=None)
-    return contiguous_result(call, nested_sizes(data), Op.CREATION, dtype=dtype)
+    return contiguous_result(call, nested_sizes(data), Op.CREATION, dtype=dtype, device=device)
 
 
 def _is_size(value: Value) -> bool:
