@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.light_dataclasses import dataclass
 
@@ -20,3 +21,16 @@ class LossComputed(Event):
     function: str
     layer: Value | None
     given: Mapping[str, Value]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClassesRead(Event):
+    """Probabilities taken for those of classes along a dimension, for each sample of a batch.
+
+    function is that of a distribution over the last dimension, or `gather`, which picks one class a sample.
+    dim counts from 0.
+    """
+
+    function: str
+    scores: TensorValue
+    dim: int

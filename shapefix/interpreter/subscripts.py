@@ -302,6 +302,10 @@ def _of_constant(owner: Constant, index: Value) -> Value:
 
 
 def _of_unknown(ev: Evaluator, owner: Unknown, index: Value, node: cst.CSTNode) -> Value:
+    for hook in hooks.item_of_unknown:
+        found = hook(ev, owner, index, node)
+        if found is not None:
+            return found
     entries = index.items if isinstance(index, TupleValue) else ()
     by_dimension = any(
         isinstance(entry, Slice) or (isinstance(entry, Constant) and entry.value in (None, Ellipsis))

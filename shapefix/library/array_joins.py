@@ -7,6 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.library.numpy_arrays import ARRAY, SERIES, as_array
 from shapefix.library.ops.value_range import any_of
+from shapefix.library.reversed_arrays import reversed_on_a_path
 from shapefix.library.torchvision.images import IMAGE, NUMBERS
 
 _KINDS = (ARRAY, SERIES, IMAGE)
@@ -15,6 +16,9 @@ _KINDS = (ARRAY, SERIES, IMAGE)
 @join_values
 def _array_or_image(left: Value, right: Value, depth: int) -> Value | None:
     """Array with the common sizes and dtype of two arrays."""
+    turned = reversed_on_a_path(left, right, depth)
+    if turned is not None:
+        return turned
     if not isinstance(left, LibraryObject) or not isinstance(right, LibraryObject):
         return None
     if left.kind != right.kind or left.kind not in _KINDS:

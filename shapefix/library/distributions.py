@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapefix.interpreter.calls import Arguments, Call
+from shapefix.domains.losses import ClassesRead
+from shapefix.interpreter.calls import Arguments, Call, after_call
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
-from shapefix.interpreter.values import LibraryObject, Unknown, Value, as_tensor
+from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_tensor
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import fitted
@@ -56,7 +57,25 @@ def made_of_classes(call: Call) -> Value:
     tensor = as_tensor(value)
     if tensor is None or tensor.layout is None or not tensor.layout.rank:
         return Unknown()
+    if "logits" not in call.arguments.keywords and tensor.layout.rank > 1:
+        call.ev.emit(ClassesRead(call.place, call.ev.calls, call.name, tensor, tensor.layout.rank - 1))
     return LibraryObject(call.name, {}, call.place, {_PARAMETERS: (tensor,)})
+
+
+@after_call
+def note_picked_class(call: Call, made: Value) -> None:
+    """Note `x.gather(1, index)` with one index for each row."""
+    if call.name not in ("torch.gather", "torch.Tensor.gather"):
+        return
+    given = [*([] if call.receiver is None else [call.receiver]), *call.arguments.positional]
+    scores = as_tensor(given[0]) if given else None
+    dim = given[1] if len(given) > 1 else call.arguments.keywords.get("dim")
+    picked = made.layout if isinstance(made, TensorValue) else None
+    is_one = picked is not None and picked.rank == 2 and picked.sizes[1].value == 1
+    if scores is None or scores.layout is None or scores.layout.rank != 2 or not is_one:
+        return
+    if isinstance(dim, Constant) and dim.value in (1, -1):
+        call.ev.emit(ClassesRead(call.place, call.ev.calls, call.name, scores, 1))
 
 
 def _held(call: Call) -> tuple[TensorValue, ...]:

@@ -28,6 +28,7 @@ FAMILY = {
 }  # fmt: skip
 """A family that makes programs for the rule."""
 ALWAYS_RAISED = {
+    "SF106": "the slice, or the conversion of the array, raises a ValueError",
     "SF407": "the call raises a TypeError in every permitted version",
     "SF415": "the name is in no permitted version",
     "SF409": "the trainer's first step raises a TypeError in every permitted version",

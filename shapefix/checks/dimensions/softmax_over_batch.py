@@ -12,7 +12,8 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.score_sources import Source, source_of
 from shapefix.diagnostics import Diagnostic, Edit, Evidence, Fix, Role
-from shapefix.domains.losses import LossComputed
+from shapefix.domains.losses import ClassesRead, LossComputed
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, as_tensor
 from shapefix.tensors.ops import SOFTMAXES, Op
 
@@ -58,10 +59,35 @@ def softmax_over_batch(event: LossComputed, context: CheckContext, rule: Rule) -
     )
 
 
+@rule("SF515", on=ClassesRead)
+def policy_over_batch(event: ClassesRead, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    source = _over_batch(event.scores)
+    if source is None:
+        return
+    reader = event.function.rpartition(".")[2]
+    line = rewrites.line_of(event.place, source.place.module)
+    yield rule.diagnostic(
+        source.place.span,
+        f"`{source.code}` normalizes over dimension 0, the batch; "
+        f"the classes of `{reader}` ({line}) are in dimension {event.dim}",
+        evidence=[
+            *call_trace(event),
+            Evidence(event.place.span, f"`{reader}` takes dimension {event.dim} for the classes", Role.CAUSE),
+            Evidence(source.place.span, "each class is normalized over the batch"),
+        ],
+        fixes=_fixes(source) if event.dim == 1 else (),
+    )
+
+
 def softmax_of_batch(event: LossComputed) -> Source | None:
     """Return the softmax over dimension 0 for the input of a loss by class, None without one."""
     given = as_tensor(event.given.get("input"))
-    if event.function not in _BY_CLASS or given is None or given.layout is None or given.layout.rank < 2:
+    return None if event.function not in _BY_CLASS or given is None else _over_batch(given)
+
+
+def _over_batch(given: TensorValue) -> Source | None:
+    """Return the softmax over dimension 0 with the scores of a batch as its result."""
+    if given.layout is None or given.layout.rank < 2:
         return None
     source = source_of(given, _THROUGH)
     if source is None or source.op not in SOFTMAXES or source.step.dim != 0:

@@ -33,6 +33,7 @@ from shapefix.library.data.short_windows import note_short_windows
 from shapefix.library.data.torch_datasets import sample
 from shapefix.library.ops.devices import sent
 from shapefix.library.registry import declare, function, method
+from shapefix.library.reversed_arrays import note_reversed_samples
 from shapefix.library.signatures import arguments_under
 from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
@@ -184,6 +185,8 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
         # A sampler may leave out the samples that are None.
         none, one = one.exits if is_whole else (), one.value
     if isinstance(collator, Constant):
+        if call.name == LOADER:
+            note_reversed_samples(call, one)
         one = as_tensors(one)
     features, one = gathered(one, size if size is not None else Size.symbol("batch_size"), since)
     single = size is not None and size.value == 1

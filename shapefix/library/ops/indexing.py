@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.domains.reversed_views import ReversedViewRefused
 from shapefix.domains.windows import note_window
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
@@ -12,6 +13,7 @@ from shapefix.library.ops.value_range import chosen, selected
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
 from shapefix.library.required_versions import is_at_least
+from shapefix.library.reversed_arrays import is_reversing
 from shapefix.library.tensors import as_result, as_view, assume_rank, new_size
 from shapefix.library.transformers.label_provenance import sliced
 from shapefix.tensors import indexing
@@ -29,6 +31,8 @@ def getitem(call: Call) -> Value:
     if tensor is None or index is None:
         return Unknown()
     entries = list(index.items) if isinstance(index, TupleValue) else [index]
+    if any(map(is_reversing, entries)) and isinstance(call.value(0), TensorValue) and tensor.certain:
+        call.ev.emit(ReversedViewRefused(call.place, call.ev.calls, call.name, call.place))
     specs = specs_of(entries)
     advanced = any(map(_copies, entries)) or (
         specs is not None
