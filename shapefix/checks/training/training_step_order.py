@@ -98,6 +98,7 @@ def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> I
             yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, rule)
         else:
             yield from _never_zeroed(event, event.optimizer, context, rule)
+            yield from _before_backward(event, event.optimizer, context, rule)
 
 
 def _zeroed_before(
@@ -122,6 +123,40 @@ def _zeroed_before(
             Evidence(event.place.span, "this step changes no weight"),
         ],
     )
+
+
+def _before_backward(
+    event: OptimizerStepped, optimizer: LibraryObject, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    """Report a step right after `zero_grad`, and before the only backward of the same pass."""
+    if not event.loops:
+        return
+    loop = event.loops[-1].loop
+    cleared = [each for each in within(loop, context, GradientsZeroed) if _covers(each.owner, optimizer)]
+    computed = within(loop, context, Backward)
+    if len(cleared) != 1 or len(computed) != 1 or not is_followed(loop) or _touches_gradients(event.place):
+        return
+    zeroed, backward = cleared[0], computed[0]
+    is_in_order = _is_before(zeroed, event) and _is_before(event, backward)
+    if not is_in_order or not _is_straight(zeroed, event) or not is_certain(zeroed, loop):
+        return
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` has no gradients: `{abbreviate(zeroed.place.code)}` clears those "
+        "of the pass before, and `backward` comes later",
+        evidence=[
+            *call_trace(event),
+            Evidence(zeroed.place.span, "cleared here in each pass"),
+            Evidence(event.place.span, "this step changes no weight"),
+            Evidence(backward.place.span, "gradients computed only here"),
+        ],
+    )
+
+
+def _is_before(first: TrainingEvent, last: TrainingEvent) -> bool:
+    """Whether a call comes before another one of the same function."""
+    one, other = first.place.span, last.place.span
+    return first.place.module is last.place.module and (one.row, one.column) < (other.row, other.column)
 
 
 def _covers(owner: Value, optimizer: LibraryObject) -> bool:
