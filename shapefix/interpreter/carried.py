@@ -26,7 +26,7 @@ from shapefix.interpreter.loop_assignments import (
 )
 from shapefix.interpreter.per_item_sizes import along, rebound, with_others
 from shapefix.interpreter.stability import has_new_sizes, is_stable
-from shapefix.interpreter.tensor_values import Storage, TensorValue
+from shapefix.interpreter.tensor_values import Storage, TensorValue, other_memory
 from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Lost, Names, Unknown, Value
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.symbols import PerItemSize, Symbol
@@ -270,7 +270,7 @@ class LoopCarried:
         """Invalidate the content of a list, dictionary, object or tensor changed by each iteration."""
         value = content(container, key)
         if isinstance(container, TensorValue):
-            ev.journal.write(container, key, None)
+            ev.journal.write(container, key, other_memory(value) if isinstance(value, Storage) else None)
             if key == "layout":
                 container.clear_sizes()
         elif isinstance(value, Contents):

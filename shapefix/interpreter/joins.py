@@ -10,7 +10,15 @@ from shapefix.interpreter.containers import Contents, DictValue, EitherTuple, Li
 from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.per_item_sizes import provably_ragged
 from shapefix.interpreter.state import Hooks
-from shapefix.interpreter.tensor_values import TensorValue, join_devices, join_rows, requires_grad, tensor_row
+from shapefix.interpreter.tensor_values import (
+    Storage,
+    TensorValue,
+    join_devices,
+    join_rows,
+    other_memory,
+    requires_grad,
+    tensor_row,
+)
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
     FLOAT,
@@ -61,6 +69,8 @@ def join(left: Any, right: Any) -> Any:
         return join_layouts(left, right)
     if isinstance(left, Contents) and isinstance(right, Contents):
         return join_contents(left, right)
+    if isinstance(left, Storage) and isinstance(right, Storage):
+        return other_memory(left, right)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return tuple(join(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, Fact) and left == right:

@@ -182,6 +182,13 @@ class Storage:
         self.whole: TensorValue | None = None
 
 
+def other_memory(*known: Storage) -> Storage:
+    """Memory of a tensor with one of these or another one, as after `x.set_(y)` on some paths."""
+    memory = Storage()
+    memory.overwritten, memory.grafted = True, any(each.grafted for each in known)
+    return memory
+
+
 class CutKind(Enum):
     """How a graph ends: an OPERATION without a gradient, code RUN without recording, FROZEN parameters."""
 

@@ -107,6 +107,27 @@ IDLE = {
         """,
 }
 IDLE |= {
+    "the last use of a variable in each pass": """
+        for x in [torch.ones(2, 4)]:
+            loss = net(x.to(device)).sum()
+            loss.backward()
+            loss.detach()
+        """,
+    "the last use of a variable of a function": """
+        def f(x):
+            y = torch.ones(3) * 2
+            total = y.sum().item()
+            y.cpu()
+            return total
+        f(2)
+        """,
+    "a move that the last line makes anyway": """
+        def f(data, device):
+            if isinstance(data, torch.Tensor):
+                data.to(device)
+            return data.to(device)
+        f(torch.ones(3), device)
+        """,
     "an item that only a comment reads": """
         for x, y in [(torch.ones(2, 4), torch.ones(2))]:
             y.to(device)
@@ -176,6 +197,22 @@ IDLE |= {
         """,
 }
 LOST = {
+    "a tensor of the caller": """
+        def move(x):
+            x.to(device)
+        x = torch.ones(2, 4)
+        move(x)
+        print(net(x))
+        """,
+    "a variable read in the next pass": """
+        def f(n):
+            x = torch.ones(2, 4)
+            for _ in range(n):
+                y = net(x.to(device)).sum() + x.sum()
+                x.to(device)
+            return y
+        f(3)
+        """,
     "an item read in the next line": """
         for x, y in [(torch.ones(2, 4), torch.ones(2))]:
             y.to(device)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, cast
 
 import libcst as cst
 import pytest
+from revealed import holds
 
 from shapefix.interpreter import rehearsals
 from shapefix.interpreter.evaluator import Evaluator
@@ -86,3 +88,19 @@ def test_a_later_pass_is_run_if_it_sees_a_change(
     monkeypatch.setattr(rehearsals, "_rehearsal", noted)
     check(code)
     assert bool(ran) == is_run
+
+
+def test_a_tensor_with_other_memory_in_each_pass_is_read_afterwards(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        kept = torch.zeros(3)
+        for each in [torch.ones(3), torch.ones(4)]:
+            if each.sum() > 3:
+                kept.set_(each * 2)
+            total = kept.sum()
+        reveal(kept.sum())  # f32[]
+        (kept * torch.ones((), requires_grad=True)).sum().backward()
+        """,
+        tmp_path,
+    )

@@ -7,6 +7,7 @@ compare with torch itself; these hold the sizes that its documentation and its s
 from __future__ import annotations
 
 import pytest
+from checking import Check
 from differential import interpret, revealed
 
 from shapefix.interpreter.containers import TupleValue
@@ -344,3 +345,23 @@ reveal(body(torch.randn(1, 3, {size}, {size})))
         assert isinstance(value, TensorValue)
         assert value.layout is not None
         assert tuple(each.value for each in value.layout.sizes) == (1, 512, *last)
+
+
+PLAIN = "class Images(nn.Module):\n    def __init__(self):\n        self.transform = {}\nimages = Images()\n"
+
+
+@pytest.mark.parametrize(
+    ("transform", "is_module"),
+    [
+        ("transforms.Compose([])", False),
+        ("transforms.ToTensor()", False),
+        ("transforms.Lambda(abs)", False),
+        ("transforms.Resize(8)", True),
+        ("v2.Compose([])", True),
+        ("v2.ToImage()", True),
+    ],
+)
+def test_transforms_of_the_first_version_are_no_modules_where_the_sources_say_so(
+    transform: str, is_module: bool, check: Check
+) -> None:
+    assert bool(check(IMPORTS + PLAIN.format(transform), {"SF608"})) == is_module

@@ -373,3 +373,32 @@ def test_loaded_weights_have_the_asked_dtype(
     else:
         assert not codes
     assert [each.code for each in check(code)] == codes
+
+
+def test_the_states_of_a_time_series_are_not_those_of_a_text() -> None:
+    (states,) = revealed(
+        """
+import torch
+from transformers import PatchTSTConfig, PatchTSTModel
+model = PatchTSTModel(PatchTSTConfig(num_input_channels=2, context_length=32))
+reveal(model(past_values=torch.randn(4, 32, 2)).last_hidden_state)
+"""
+    )
+    assert not isinstance(states, TensorValue) or states.layout is None
+    model = transformers.PatchTSTModel(transformers.PatchTSTConfig(num_input_channels=2, context_length=32))
+    assert model(past_values=torch.randn(4, 32, 2)).last_hidden_state.dim() == 4
+
+
+def test_the_loss_of_answers_is_the_first_output() -> None:
+    (loss,) = revealed(
+        """
+import torch
+from transformers import BertConfig, BertForQuestionAnswering
+model = BertForQuestionAnswering(BertConfig())
+place = torch.tensor([1, 2])
+reveal(model(torch.randint(0, 20, (2, 6)), start_positions=place, end_positions=place)[0])
+"""
+    )
+    assert isinstance(loss, TensorValue)
+    assert loss.layout is not None
+    assert loss.layout.rank == 0

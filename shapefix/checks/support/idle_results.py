@@ -49,6 +49,7 @@ def is_idle(event: Discarded, context: CheckContext) -> bool:
     return (
         _is_dead(event, around)
         or _is_item_without_use(event, around)
+        or _is_last_use(event, around)
         or _is_viewed_anyway(event, around)
         or _is_broadcast_anyway(event, around)
         or _is_moved_by_callees(event, context, around)
@@ -152,6 +153,32 @@ def _is_item_without_use(event: Discarded, around: list[cst.CSTNode]) -> bool:
     return True
 
 
+_LEAVES_THE_TENSOR = MOVES | {"detach"}
+"""Conversions that people write in the end: to free memory, or to cut a graph."""
+
+
+def _is_last_use(event: Discarded, around: list[cst.CSTNode]) -> bool:
+    """Whether nothing reads a variable of the function after the discarded conversion of it.
+
+    In a loop, each pass must bind the variable before. An argument belongs to the caller, too.
+    """
+    name, scope = event.name or "", _scope(around)
+    loops = [node for node in around if isinstance(node, (cst.For, cst.While)) and holds(scope, node)]
+    if event.function.rpartition(".")[2] not in _LEAVES_THE_TENSOR:
+        return False
+    if not loops and not isinstance(scope, cst.FunctionDef):
+        return False  # another file, or a later cell, may read it
+    bound = []
+    for path in _mentions(event.place.module, around, name):
+        if event.place.node in path:
+            continue
+        if _is_after(event, path[-1]) or any(isinstance(node, cst.Parameters) for node in path):
+            return False
+        if any(isinstance(node, cst.AssignTarget) for node in path):
+            bound.append(path)
+    return bool(bound) and all(any(loop.body in path for path in bound) for loop in loops[-1:])
+
+
 def _is_after(event: Discarded, node: cst.CSTNode) -> bool:
     here, there = event.place.span, event.place.module.span(node)
     return (there.row, there.column) >= (here.end_row, here.end_column)
@@ -237,7 +264,14 @@ def _is_moved_where_used(event: Discarded, around: list[cst.CSTNode]) -> bool:
         for path in _paths_of([scope], event.name or "")
         if event.place.node not in path and not isinstance(path[-2], cst.AssignTarget)
     ]
+    used = [path for path in used if not _is_type_test(path) and not isinstance(path[-2], cst.Param)]
     return bool(used) and all(isinstance(path[-2], cst.Index) or _is_moved_there(path) for path in used)
+
+
+def _is_type_test(path: list[cst.CSTNode]) -> bool:
+    """Whether a mention is the argument of `isinstance`."""
+    call = path[-3] if len(path) > 2 and isinstance(path[-2], cst.Arg) else None
+    return isinstance(call, cst.Call) and _called(call) == "isinstance"
 
 
 def _is_moved_there(path: list[cst.CSTNode]) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import libcst as cst
 
 from shapefix.checks.support.syntax import enclosing
-from shapefix.interpreter.modules import Place, dotted_name, nodes
+from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 
 _CHECKS = ("version", "signature", "hasattr", "fields", "parameters")
 """Parts of names in tests that tell versions apart: `__version__`, `inspect.signature`."""
@@ -22,7 +22,11 @@ def is_guarded(place: Place, *exceptions: str) -> bool:
     """Whether an `if` on versions or a handler for one of these exceptions is around a place."""
     around = enclosing(place.module, place.node)
     for outer, inner in pairwise(around):
-        if isinstance(outer, (cst.If, cst.IfExp)) and inner is not outer.test and _tells_versions(outer):
+        if (
+            isinstance(outer, (cst.If, cst.IfExp))
+            and inner is not outer.test
+            and _tells_versions(outer, place.module)
+        ):
             return True
         if isinstance(outer, (cst.Try, cst.TryStar)) and inner is outer.body:
             if any(_catches(handler, exceptions) for handler in outer.handlers):
@@ -45,9 +49,13 @@ def _is_second_try(tried: cst.Try | cst.TryStar, node: cst.CSTNode) -> bool:
     )
 
 
-def _tells_versions(node: cst.If | cst.IfExp) -> bool:
+def _tells_versions(node: cst.If | cst.IfExp, module: Module) -> bool:
     """Whether a test asks for a version, or the other branch exists for a call of the same kind."""
-    if any(part in name.lower() for name in _names(node.test) for part in _CHECKS):
+    asked = {*_names(node.test)}
+    # `TORCH_MAJOR = int(torch.__version__.split(".")[0])` at the top of the file.
+    for name in tuple(asked):
+        asked.update(each for statement in module.bindings.get(name, ()) for each in _names(statement))
+    if any(part in name.lower() for name in asked for part in _CHECKS):
         return True
     keywords = [_keywords(branch) for branch in (node.body, node.orelse) if branch is not None]
     return len(keywords) == 2 and bool(keywords[0] & keywords[1])

@@ -39,6 +39,7 @@ from shapefix.library.nn import dtypes, parameter_devices
 from shapefix.library.nn.training import set_trained
 from shapefix.library.ops.devices import destination, sent
 from shapefix.library.registry import declare, derives, function, lookup_method, method
+from shapefix.library.required_versions import is_at_least
 from shapefix.library.tensors import alias_of, dtype_of, is_no_dtype
 from shapefix.library.transformers.model_calls import note_call
 from shapefix.tensors.ops import Op
@@ -61,6 +62,10 @@ def call_module(call: Call) -> Value:
     return made
 
 
+_WITH_NO_GRAD = "0.4"
+"""The first torch with `torch.no_grad`; before, inputs had `volatile=True`."""
+
+
 def _note_recorded(call: Call, module: Value, made: Value) -> None:
     """Report a call in a loop, outside of any forward, with graphs in its results."""
     ev = call.ev
@@ -69,7 +74,7 @@ def _note_recorded(call: Call, module: Value, made: Value) -> None:
     loops = surroundings(ev)
     parts = made.fields.values() if isinstance(made, LibraryObject) else elements(made) or (made,)
     results = tuple(part for part in parts if isinstance(part, TensorValue) and requires_grad(part))
-    if loops and results:
+    if loops and results and is_at_least(ev, _WITH_NO_GRAD, "torch"):
         ev.emit(EvaluationRecorded(call.place, ev.calls, loops, ev.unfollowed, module, results))
 
 

@@ -116,9 +116,8 @@ def _may_be_tensor(value: Value) -> bool:
     """Check for an unknown second argument of `torch.max`: a dimension or another tensor."""
     if isinstance(value, Reference):
         return True
-    if not isinstance(value, Unknown) or value.has_size:
-        return False
-    return not any(word in value.hint.lower() for word in ("dim", "axis"))
+    # An unknown factor of a tensor has a size, too, if it is a number.
+    return isinstance(value, Unknown) and not any(word in value.hint.lower() for word in ("dim", "axis"))
 
 
 @operation("softmax", "log_softmax", namespaces=("torch", "torch.nn.functional", "torch.special"))

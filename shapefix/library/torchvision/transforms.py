@@ -28,6 +28,12 @@ Sizing = Callable[[Picture, BoundArguments], tuple[Size, Size] | None]
 """The height and width afterwards, None if they are not known."""
 
 
+_PLAIN = frozenset(
+    {"Compose", "ToTensor", "PILToTensor", "ToPILImage", "Lambda", "RandomOrder", "RandomChoice"}
+)
+"""Transforms that are no modules in the first version of the package."""
+
+
 def _register(
     names: tuple[str, ...], signature: str, effect: Effect, functions: tuple[str, ...] = ()
 ) -> None:
@@ -35,7 +41,7 @@ def _register(
     for namespace in _NAMESPACES:
         for name in names:
             kind = f"{namespace}.{name}"
-            declare(kind, MODULE)
+            declare(kind, "builtins.object" if name in _PLAIN and ".v2" not in namespace else MODULE)
             function(kind)(_constructor(kind, signature))
             method(kind, "__call__", "forward")(_applied(effect))
     for namespace in _FUNCTIONS:

@@ -125,14 +125,24 @@ def _class_names(call: Call) -> list[str]:
     return [name.rpartition(".")[2] for name in known if name is not None]
 
 
+_TARGETS = ("labels", "start_positions", "end_positions", "next_sentence_label", "mc_labels", "future_values")
+"""Parameters of forward with a loss as the first output."""
+_MOST_WITHOUT_LABELS = 3
+_OF_TEXTS = frozenset({"input_ids", "inputs_embeds", "decoder_input_ids", "attention_mask"})
+"""Parameters of forward of text models."""
+
+
 def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
     """Output object; its loss comes first if labels were given."""
     if "return_dict" in call.arguments.keywords:
         return Unknown()
-    labels = call.arguments.keywords.get("labels")
+    given = call.arguments.keywords
+    labels = next((given[name] for name in _TARGETS if name in given), None)
     values: dict[str, Value] = {}
     order: list[str] | None = list(fields)
-    if call.arguments.open or isinstance(labels, Unknown):
+    # The labels may be among several arguments by position.
+    has_others = len(call.arguments.positional) > _MOST_WITHOUT_LABELS
+    if call.arguments.open or has_others or isinstance(labels, Unknown):
         values["loss"], order = as_result(call, Layout((), ()), Op.MODEL_LOSS), None
     elif labels is None or (isinstance(labels, Constant) and labels.value is None):
         values["loss"] = NONE
@@ -234,7 +244,7 @@ def forward_to_states(call: Call) -> Value:
     images = any(
         name in call.arguments.keywords for name in ("pixel_values", "input_values", "input_features")
     )
-    leading = None if images else _leading(call, *names)
+    leading = None if images or not _takes_ids(call) else _leading(call, *names)
     if leading is None or width is None:
         return _output(call, {"last_hidden_state": None, "pooler_output": None})
     batch, length = leading
@@ -252,6 +262,17 @@ def forward_to_states(call: Call) -> Value:
         states = TensorValue(unknown_strides((batch, length, width)))
         output.fields["hidden_states"] = ListValue(None, states)
     return output
+
+
+def _takes_ids(call: Call) -> bool:
+    """Check that a call may pass token ids, unlike one with `past_values` of a time series."""
+    given = call.arguments
+    return bool(
+        given.open
+        or given.positional
+        or not given.keywords
+        or not given.keywords.keys().isdisjoint(_OF_TEXTS)
+    )
 
 
 def _is_pooled(call: Call) -> bool:
