@@ -1,4 +1,4 @@
-"""Reversed views: arrays with a negative stride, which no tensor has."""
+"""Reversed views: arrays with a negative stride, unlike all tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapefix.light_dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reversed(Fact):
-    """Array with a negative stride since a place; base is the value that was reversed there.
+    """Array with a negative stride since a place; base is the value in its order before.
 
     certain is False if it is reversed on some paths only.
     """
@@ -23,7 +23,7 @@ class Reversed(Fact):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReversedViewRefused(Event):
-    """Reversed view refused by torch: a slice of a tensor, or an array that becomes one.
+    """Reversed view refused by torch: a slice of a tensor, or an array on its way to one.
 
     function is the refusing one, a loader's class for samples. reversed_at is the slice, or the call of
     `np.flip`; certain as in `Reversed`.

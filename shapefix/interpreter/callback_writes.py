@@ -1,7 +1,7 @@
 """Variables and attributes written by callbacks: functions passed on, and called at unknown moments.
 
 A forward hook fills a list while a model runs, a thread while the code goes on. What such a list holds when
-it is read is not known, whatever the code around it wrote.
+it is read is not known: the code around it wrote only a part of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHANGING = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class CallbackWrites:
-    """What the callbacks of a file write, by name: containers they change, and names they assign."""
+    """Names written by the callbacks of a file: changed containers, and assigned names."""
 
     changed: frozenset[str] = frozenset()
     assigned: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ _NONE = CallbackWrites()
 
 
 def weakened(ev: Evaluator, name: str, value: Value, *, is_attribute: bool) -> Value:
-    """Value for a name or an attribute: nothing is certain that a callback may change.
+    """Value for a name or an attribute, without the facts open to callbacks.
 
     A list has unknown items, a dictionary further keys, and a constant becomes unknown.
     """
@@ -62,7 +62,7 @@ def weakened(ev: Evaluator, name: str, value: Value, *, is_attribute: bool) -> V
 
 
 def callback_writes(module: Module) -> CallbackWrites:
-    """The names written by the functions of a file that the file passes on instead of calling them."""
+    """Names written by functions of a file passed on as values instead of being called."""
     defined = set(_DEFINED.findall(module.text))
     is_needed = not defined.isdisjoint(_NOT_CALLED.findall(module.text)) or _LAMBDA.search(module.text)
     return _found(module.tree) if is_needed else _NONE

@@ -81,7 +81,7 @@ read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
 
 item_of_unknown: Hooks[Callable[[Evaluator, Unknown, Value, cst.CSTNode], Value | None]] = Hooks()
-"""`value[index]` of an unknown value: its index and node; returns the item if the index tells what it is."""
+"""`value[index]` of an unknown value: its index and node; returns the item if the index shows its type."""
 
 read_name: Hooks[Callable[[Evaluator, str, cst.CSTNode], None]] = Hooks()
 """A name of a library is imported, or read as an attribute of a module, at a node."""

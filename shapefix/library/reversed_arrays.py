@@ -1,6 +1,7 @@
 """Arrays of numpy with a negative stride: views in reverse order, until a copy of them is made.
 
-torch refuses all of them, whatever their sizes. A dimension may be turned back, or go: then nothing is known.
+torch refuses all of them, even one with a size of 1. Nothing is known once a dimension may be turned back,
+or gone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def reversed_of(value: Value | None) -> Reversed | None:
 
 
 def note_reversed(call: Call, value: Value | None, name: str) -> bool:
-    """Report a reversed array that a function of this name makes a tensor of; returns whether it is one."""
+    """Report a reversed array as the argument of a conversion to a tensor, and return whether it is one."""
     known = reversed_of(value)
     if known is None:
         return False
@@ -61,7 +62,7 @@ def _note_conversion(call: Call, made: Value) -> None:
 
 
 def note_reversed_samples(call: Call, one: Value) -> None:
-    """Report the reversed arrays in a sample that torch's default collate function makes tensors of."""
+    """Report the reversed arrays in a sample for torch's default collate function."""
     parts = elements(one) if isinstance(one, TupleValue) else None
     if isinstance(one, DictValue):
         parts = tuple(one.fields.values())
@@ -78,7 +79,7 @@ def _with(made: Value, known: Reversed, place: Place) -> Value:
 
 
 def _turned(call: Call, made: Value, source: Value) -> Value:
-    """The view of an array in reverse order; of one that is reversed already, it may be in order again."""
+    """View of an array in reverse order, or perhaps in order again after two reversals."""
     known = reversed_of(source)
     if known is not None and known.certain:
         return made
@@ -96,7 +97,7 @@ def is_reversing(entry: Value) -> bool:
 
 
 def _is_whole(entry: Value) -> bool:
-    """Check for an entry of an index that keeps all dimensions before it: a slice, `...` or a new one."""
+    """Check for an entry of an index without the loss of a dimension: a slice, `...` or a new one."""
     if isinstance(entry, Constant):
         return entry.value is None or entry.value is Ellipsis
     return isinstance(entry, Slice) or (isinstance(entry, Reference) and entry.name == "numpy.newaxis")

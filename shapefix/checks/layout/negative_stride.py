@@ -1,4 +1,4 @@
-"""SF106: a reversed view of a tensor, or of an array that becomes one."""
+"""SF106: a reversed view of a tensor, or of an array on its way to one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _flipped(place: Place) -> Sequence[Fix]:
 
 
 def _copied(event: ReversedViewRefused, name: str) -> Sequence[Fix]:
-    """Copy the array where it becomes a tensor, or where it is reversed.
+    """Copy the array before its conversion to a tensor, or after its reversal.
 
     With a copy, the array and the tensor no longer share their memory on the paths without a reversed view.
     """

@@ -17,7 +17,7 @@ _MODULES = 500
 
 @dataclass
 class GradientNumbers:
-    """What the numbers of the gradients of a step are.
+    """Norms of the gradients of a step, and the special ones among them.
 
     total is the norm of all gradients, None if it is not finite; norms are those of the modules.
     not_finite names the gradients with an infinity or a NaN. all_zero is true where there are gradients, of
