@@ -122,6 +122,10 @@ def _is_tensor(value: Value) -> bool:
 def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTNode) -> Value:
     """Evaluate the binary operator kind on left and right, at node."""
     left, right = resolved(ev, left), resolved(ev, right)
+    if kind is cst.Multiply and any(isinstance(each, (ListValue, TupleValue)) for each in (left, right)):
+        if isinstance(left, TensorValue) or isinstance(right, TensorValue):
+            # A tensor of one integer is an index: `[0] * n` repeats the list.
+            return _sequences(kind, left, right, ev.place(node))
     if concerns_tensors(left, right):
         name = f"operator.{NAMES[kind]}"
         return call_library(ev, name, Arguments([left, right]), node)
@@ -255,7 +259,7 @@ def _sequences(kind: type, left: Value, right: Value, place: Place) -> Value:
                 return ListValue(None, element, Size.of(len(items) * times.value))
             if len(items) * times.value <= LONGEST:
                 return _like(repeated, items * times.value)
-        elif isinstance(repeated, ListValue) and isinstance(times, (Constant, Integer, Unknown)):
+        elif isinstance(repeated, ListValue) and isinstance(times, (Constant, Integer, Unknown, TensorValue)):
             number = as_size(times)
             length = repeated.length * number if repeated.length is not None and number is not None else None
             return ListValue(None, without_length(repeated.contents).element, length)

@@ -56,6 +56,8 @@ def is_at_least(ev: Evaluator, version: str, package: str = TRANSFORMERS) -> boo
 
 
 def imports(ev: Evaluator, package: str) -> bool:
-    """Whether a file on the way to a call imports a package anywhere."""
-    modules = {frame.module for frame in ev.frames}
-    return any(package in each.once(each.tree, imported_packages) for each in modules)
+    """Whether a file on the way to a call, or a file of the project read before, imports a package."""
+    modules = {frame.module.path: frame.module for frame in ev.frames}
+    read = (ev.files.module(path) for path in ev.module_scopes if path not in modules)
+    modules |= {each.path: each for each in read if each is not None}
+    return any(package in each.once(each.tree, imported_packages) for each in modules.values())

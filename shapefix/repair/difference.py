@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
+
+from shapefix.sources.row_difference import unified_rows
 
 NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -14,12 +15,12 @@ def unified(path: str, old: str, new: str) -> Iterator[str]:
 
     Only \n ends a line here, as for git: the carriage return of a CRLF file stays at the end of its line.
     """
+    if old == new:
+        return
     name = _quoted(path)
-    header = (f"--- {name}\n", f"+++ {name}\n")
-    for index, line in enumerate(difflib.unified_diff(_lines(old), _lines(new))):
-        if index < len(header):
-            yield header[index]
-        elif line.endswith("\n"):
+    yield from (f"--- {name}\n", f"+++ {name}\n")
+    for line in unified_rows(_lines(old), _lines(new)):
+        if line.endswith("\n"):
             yield line
         else:
             yield line + "\n"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Diagnostic, Evidence, Failure, Fix, Role
 from shapefix.report.edited_text import edited_text
 from shapefix.report.view import View, failure_line, one_line, unchecked_line, visible
+from shapefix.sources.row_difference import unified_rows
 
 _CONTEXT = 1
 """Rows around a change; `git apply` needs one."""
@@ -60,11 +60,11 @@ def fix_patch(fix: Fix, view: View) -> Iterator[str]:
         return
     name = one_line(view.relative(path))
     old_rows, new_rows = _rows(text), _rows(new)
-    for number, row in enumerate(difflib.unified_diff(old_rows, new_rows, name, name, n=_CONTEXT)):
-        if number < 2:
-            yield row.rstrip("\t\n") + "\n"
-        else:
-            yield from _patch_row(row)
+    if old_rows == new_rows:
+        return
+    yield from (f"--- {name}\n", f"+++ {name}\n")
+    for row in unified_rows(old_rows, new_rows, _CONTEXT):
+        yield from _patch_row(row)
 
 
 def _patch_row(row: str) -> Iterator[str]:

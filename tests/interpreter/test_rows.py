@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from revealed import analysed, holds
 
 
@@ -146,3 +147,16 @@ def test_a_list_that_each_pass_creates_is_as_long_as_its_inner_loop(filling: str
     )
     (shown,) = analysed(code, tmp_path).reveals
     assert shown.message.startswith("length") == differs
+
+
+def test_a_list_times_a_tensor_of_one_number_is_a_list(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        count = torch.tensor([[0, 1], [1, 2]]).max() + 1
+        reveal(len([12] * count))  # unknown
+        reveal((count * [12])[0])  # 12
+        """,
+        tmp_path,
+    )
+    assert [12] * torch.tensor(3) == [12, 12, 12]

@@ -123,6 +123,14 @@ def test_a_chosen_version_with_the_argument_is_silent(tmp_path: Path, version: s
     assert CheckSession((str(tmp_path),), Settings(options)).run().findings() == ()
 
 
+def test_unsloth_changes_them_from_another_file_of_the_program(check: Check) -> None:
+    (check.folder / "loaded.py").write_text("import unsloth\n\ndef load():\n    return 1, 2\n")
+    start = "from trl import SFTTrainer\n"
+    made = "SFTTrainer(model=model, max_seq_length=512)\n"
+    assert check(f"{start}model = 1\n{made}", {"SF407"})
+    assert not check(f"{start}from loaded import load\nmodel, _ = load()\n{made}", {"SF407"})
+
+
 @pytest.mark.parametrize("imported", ["import unsloth", "from unsloth import FastLanguageModel"])
 def test_unsloth_changes_the_trainers_of_trl(imported: str, check: Check) -> None:
     code = "from trl import SFTTrainer\n{}\nSFTTrainer(model=None, tokenizer=None, max_seq_length=512)\n"

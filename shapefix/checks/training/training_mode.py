@@ -20,7 +20,7 @@ from shapefix.checks.support.event_order import (
 )
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, end_of_line
-from shapefix.checks.support.syntax import enclosing_class, enclosing_function, holds
+from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
@@ -144,6 +144,14 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
         yield Fix(Applicability.UNSAFE, f"{what}: `{code}`", (Edit(start, f"{code}\n{indent}"),))
 
 
+def _is_in_branch(place: Place, loop: Loop) -> bool:
+    """Whether only some passes of a loop, or some settings, reach a call: the model may not be there."""
+    around = enclosing(place.module, place.node)
+    return loop.node in around and any(
+        isinstance(node, cst.If) for node in around[around.index(loop.node) + 1 :]
+    )
+
+
 def _around(event: ForwardCalled, loop: Loop, named: str, context: CheckContext) -> Iterator[Fix]:
     """Switch to evaluation mode before a loop; if the model may train later, also to training mode.
 
@@ -153,6 +161,10 @@ def _around(event: ForwardCalled, loop: Loop, named: str, context: CheckContext)
     module = event.place.module
     if holds(module.tree, loop.node) and not _is_visible_at(loop, event.place, named):
         yield Fix(Applicability.DISPLAY, "switch to evaluation mode before the loop, and back afterwards", ())
+        return
+    if named.startswith("self.") and _is_in_branch(event.place, loop):
+        text = f"switch to evaluation mode where the model is made: `{named}.eval()`"
+        yield Fix(Applicability.DISPLAY, text, ())
         return
     if any(each.node is loop.node for _, each in _training_loops(event, context)):
         yield Fix(Applicability.DISPLAY, f"call `{named}.train(…)` first, with True only for training", ())

@@ -232,9 +232,20 @@ def _never_zeroed(
             Evidence(backward.place.span, "adds to the gradients of earlier passes"),
             Evidence(event.place.span, "steps with the sum of all passes"),
         ],
-        fixes=_zero_first(event, backward, named),
+        fixes=_of_validation() if _is_evaluated(event, context) else _zero_first(event, backward, named),
         habit="gradients accumulate across batches",
     )
+
+
+def _is_evaluated(event: OptimizerStepped, context: CheckContext) -> bool:
+    """Whether all models called in the loop are in evaluation mode: it may be a copy of the training loop."""
+    called = within(event.loops[-1].loop, context, ForwardCalled)
+    return bool(called) and all(each.training is False for each in called)
+
+
+def _of_validation() -> Iterator[Fix]:
+    advice = "the model is in evaluation mode: if the loop validates it, remove `backward` and `step`"
+    yield Fix(Applicability.DISPLAY, advice, ())
 
 
 def _touches_gradients(place: Place) -> bool:

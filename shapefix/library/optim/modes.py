@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterable
 
 import libcst as cst
 
@@ -106,12 +107,13 @@ def called(call: Call, call_module: Handler) -> Value:
     if call.receiver is not None:
         modes.called.add(call.receiver)
     modes.open_calls += 1
+    unfollowed = ev.unfollowed
     try:
         result = call_module(call)
     finally:
         modes.open_calls -= 1
     if not is_inner and call.receiver is not None:
-        _note_call(call, call.receiver, result)
+        _note_call(call, call.receiver, result, is_followed=ev.unfollowed == unfollowed)
     return result
 
 
@@ -119,14 +121,26 @@ def _is_forward(function: cst.CSTNode) -> bool:
     return isinstance(function, cst.FunctionDef) and function.name.value == "forward"
 
 
-def _note_call(call: Call, module: Value, result: Value) -> None:
+def _without_use(modules: Iterable[Value], ran: Container[Value]) -> set[Value]:
+    """Layers of running modules of the project without a call: an attribute that forward does not reach."""
+    owners = (each for each in modules if isinstance(each, InstanceValue) and each in ran)
+    held = {each for owner in owners for each in owner.fields.values() if isinstance(each, LibraryObject)}
+    return {each for each in held if each not in ran and each.kind in _MOODY}
+
+
+def _note_call(call: Call, module: Value, result: Value, *, is_followed: bool) -> None:
     ev = call.ev
     inside = (
         each for each in modules_in(module) if isinstance(each, InstanceValue) or derives(each.kind, MODULE)
     )
     # In a fixed order: a finding names the first one.
     below = tuple(dict.fromkeys(inside))
-    with_mode = tuple(each for each in below if isinstance(each, LibraryObject) and is_mode_dependent(each))
+    idle = _without_use(below, ev.state[ModuleModes].called) if is_followed else set()
+    with_mode = tuple(
+        each
+        for each in below
+        if isinstance(each, LibraryObject) and is_mode_dependent(each) and each not in idle
+    )
     mode_dependent = tuple(each for each in with_mode if mode_of(ev, each))
     recording = ev.state[Gradients].recording is not False
     mode = mode_of(ev, module)
