@@ -86,6 +86,20 @@ class DeviceMismatch(OperationEvent):
     tensors: Mapping[cst.CSTNode, frozenset[str]]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class NumpyOfGpu(Event):
+    """Conversion to NumPy of a tensor on a GPU, or of a list of such tensors; torch raises here.
+
+    function is the method or the function of NumPy, subject the expression of the tensor or the list.
+    """
+
+    function: str
+    subject: cst.BaseExpression
+    tensor: TensorValue
+    device: Device
+    is_list: bool
+
+
 def chosen() -> Device:
     """Device chosen by the machine or a setting, different from all others."""
     return Device(DeviceKind.CHOSEN, symbol=object())

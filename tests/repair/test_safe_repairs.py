@@ -40,6 +40,7 @@ ALWAYS_RAISED = {
     "SF608": "the constructor raises an AttributeError",
     "SF614": "a path in place of the state raises a TypeError",
     "SF902": "the write raises a RuntimeError",
+    "SF616": "the conversion raises a TypeError on a GPU, and `.cpu()` changes nothing on the CPU",
     "SF905": "the conversion raises a RuntimeError",
     "SF907": "the call of the object raises a RuntimeError",
 }

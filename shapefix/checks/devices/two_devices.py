@@ -12,10 +12,17 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.device_placement import (
     is_bound_once_before,
     is_creation,
-    is_local,
     lost_moves,
     made_in_module,
     with_device,
+)
+from shapefix.checks.support.device_texts import (
+    came_from,
+    device_code,
+    device_text,
+    is_local_name,
+    moved_or_created,
+    on_a_gpu,
 )
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
@@ -23,11 +30,11 @@ from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_function
 from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Evidence, Fix, Role
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Evidence, Fix, Role
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name, nodes
-from shapefix.interpreter.tensor_values import Device, DeviceKind
+from shapefix.interpreter.tensor_values import Device
 from shapefix.tensors.ops import Op
 
 
@@ -37,7 +44,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         return
     if event.cpu.source is not None and _is_apart_itself(event.cpu.source, context):
         return
-    where = _text(event.other, event.place)
+    where = device_text(event.other, event.place)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
     lost = lost_moves(event, context)
@@ -46,11 +53,11 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         seen.span,
         f"`{abbreviate(event.place.code)}`: {reason}",
         error=device_error(event),
-        condition=_on_a_gpu(event.other),
+        condition=on_a_gpu(event.other),
         evidence=[
             *call_trace(event),
-            *_came(event.cpu, _since(event.cpu)),
-            *_came(event.other, f"{_how(event.other)} {_text(event.other)} here"),
+            *came_from(event.cpu, _since(event.cpu)),
+            *came_from(event.other, f"{moved_or_created(event.other)} {device_text(event.other)} here"),
             *(Evidence(each.place.span, "result unused here") for each in lost),
             Evidence(event.place.span, f"combined here: {reason}", Role.FAILURE),
         ],
@@ -70,14 +77,6 @@ def _is_apart_itself(source: Device, context: CheckContext) -> bool:
 
 def _since(device: Device) -> str:
     return "its weights are created on the CPU here" if device.of_weights else "on the CPU since this line"
-
-
-def _on_a_gpu(device: Device) -> Condition | None:
-    if device.kind is not DeviceKind.CHOSEN:
-        return None
-    where = _text(device)
-    text = "a GPU is available" if where == _AVAILABLE else f"{where} is a GPU"
-    return Condition(text, constant=True)
 
 
 def _created_alone(event: DeviceMismatch, rule: Rule) -> Cause | None:
@@ -117,61 +116,6 @@ def _named(event: DeviceMismatch, number: int | None) -> str:
     return f"the weights of `{abbreviate(event.place.module.code(layer))}`"
 
 
-def _came(device: Device, text: str) -> Iterator[Evidence]:
-    if device.place is not None:
-        yield Evidence(device.place.span, text)
-
-
-def device_code(device: Device) -> cst.BaseExpression | None:
-    """Return the device expression of a move, or None."""
-    node = device.place.node if device.place is not None else None
-    if not isinstance(node, cst.Call):
-        return None
-    for given in node.args:
-        if given.keyword is not None and given.keyword.value == "device":
-            return given.value
-    is_move = isinstance(node.func, cst.Attribute) and node.func.attr.value == "to"
-    first = node.args[0] if is_move and node.args else None
-    return first.value if first is not None and first.keyword is None and not first.star else None
-
-
-_AVAILABLE = "the GPU"
-
-
-def _how(device: Device) -> str:
-    """Return whether the code moves to a device, or creates there."""
-    node = device.place.node if device.place is not None else None
-    method = node.func if isinstance(node, cst.Call) else None
-    moves = isinstance(method, cst.Attribute) and method.attr.value in ("to", "cuda")
-    return "moved to" if moves else "created on"
-
-
-def _text(device: Device, seen_from: Place | None = None) -> str:
-    """Return the code of a device, with its place if its names are those of another function or file."""
-    node = device_code(device)
-    if node is None or device.place is None:
-        return f"`{device.name}`" if device.name else "a GPU"
-    if isinstance(node, cst.IfExp) and isinstance(node.test, cst.Call):
-        if dotted_name(node.test.func) == "torch.cuda.is_available":
-            return _AVAILABLE
-    text = f"`{abbreviate(device.place.module.code(node))}`"
-    if seen_from is None or isinstance(node, cst.SimpleString) or _is_visible(node, device.place, seen_from):
-        return text
-    return f"{text} ({rewrites.line_of(device.place, seen_from.module)})"
-
-
-def _is_visible(node: cst.BaseExpression, there: Place, here: Place) -> bool:
-    """Whether an expression means the same at another place of the file."""
-    if there.module is not here.module:
-        return False
-    if enclosing_function(there) is enclosing_function(here):
-        return True
-    root = dotted_name(node).partition(".")[0]
-    if root == "self":
-        return enclosing_class(there) is enclosing_class(here)
-    return bool(root) and not _is_local(there, root)
-
-
 def place_seen(event: DeviceMismatch) -> Place:
     """Return the call passing on the CPU tensor, in the function with its creation or the other move."""
     made, moved = event.cpu.place, event.other.place
@@ -206,7 +150,7 @@ def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     if event.here is None or event.cpu.of_weights:
         is_layer = event.here is None and event.function.startswith("torch.nn.")
         what = "layer" if is_layer else "model"
-        yield Fix(Applicability.DISPLAY, f"move the {what} to {_text(event.other)}, too", ())
+        yield Fix(Applicability.DISPLAY, f"move the {what} to {device_text(event.other)}, too", ())
         return
     made = event.cpu.place
     if where is None or event.other.place is None or made is None or event.cpu.source is not None:
@@ -285,9 +229,4 @@ def _is_known(where: cst.BaseExpression, there: Place, here: Place) -> bool:
     function = enclosing_function(here)
     if enclosing_function(there) is function:
         return is_bound_once_before(root, here)
-    return is_bound_once_before(root, here) and not _is_local(there, root)
-
-
-def _is_local(place: Place, name: str) -> bool:
-    function = enclosing_function(place)
-    return function is not None and is_local(function, name)
+    return is_bound_once_before(root, here) and not is_local_name(there, root)

@@ -249,7 +249,7 @@ def meet(
                 continue
             if there is not None and not _is_tensor(operands[there].tensor):
                 continue
-            if _asks_for_device(call):
+            if asks_for_device(ev):
                 return None
             ev.emit(
                 DeviceMismatch(
@@ -302,11 +302,11 @@ _MOST_OF_LIST = 200
 _WORDS = ("cuda", "gpu", "device", "cpu", "mps")
 
 
-def _asks_for_device(call: Call) -> bool:
+def asks_for_device(ev: Evaluator) -> bool:
     """Check for an open branch with a test of the device: it may not be taken on a GPU."""
     return any(
         word in frame.module.code(test).lower()
-        for frame in call.ev.frames
+        for frame in ev.frames
         for test in frame.tests
         for word in _WORDS
     )

@@ -1,4 +1,4 @@
-"""Conversions of tensors to NumPy: rejected for a tensor with a gradient.
+"""Conversions of tensors to NumPy: rejected for a tensor with a gradient, or on a GPU.
 
 The lists were executed with torch 2.13 and numpy 2; tests repeat it.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.domains.devices import NumpyOfGpu
 from shapefix.domains.gradients import Gradients, NumpyOfGradient
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_outside
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, Value
+from shapefix.library.ops.devices import asks_for_device
 
 OF_TENSORS = frozenset(
     f"numpy.{name}"
@@ -86,15 +88,17 @@ def _note_function(ev: Evaluator, name: str, arguments: Arguments, node: cst.CST
 def _note(
     ev: Evaluator, node: cst.Call, function: str, subject: cst.BaseExpression, given: Value | None
 ) -> None:
-    if ev.state[Gradients].recording is False:
-        # torch raises only where gradients are recorded.
-        return
     is_list = isinstance(given, (ListValue, TupleValue))
     tensor = _item(given) if is_list else given
-    if isinstance(tensor, TensorValue) and tensor.certain and requires_grad(tensor):
-        is_on_gpu = tensor.device is not None and tensor.device.may_be_gpu
-        place = ev.place(node)
+    if not isinstance(tensor, TensorValue) or not tensor.certain:
+        return
+    place, device = ev.place(node), tensor.device
+    is_on_gpu = device is not None and device.may_be_gpu
+    # torch raises for a gradient only where gradients are recorded.
+    if ev.state[Gradients].recording is not False and requires_grad(tensor):
         ev.emit(NumpyOfGradient(place, ev.calls, function, subject, tensor, is_list, is_on_gpu))
+    elif device is not None and is_on_gpu and not asks_for_device(ev):
+        ev.emit(NumpyOfGpu(place, ev.calls, function, subject, tensor, device, is_list))
 
 
 def _item(given: Value | None) -> Value | None:

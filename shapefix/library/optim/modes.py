@@ -122,7 +122,7 @@ def _is_forward(function: cst.CSTNode) -> bool:
 
 
 def _without_use(modules: Iterable[Value], ran: Container[Value]) -> set[Value]:
-    """Layers of running modules of the project without a call: an attribute that forward does not reach."""
+    """Layers of running modules of the project without a call, out of reach of forward."""
     owners = (each for each in modules if isinstance(each, InstanceValue) and each in ran)
     held = {each for owner in owners for each in owner.fields.values() if isinstance(each, LibraryObject)}
     return {each for each in held if each not in ran and each.kind in _MOODY}
