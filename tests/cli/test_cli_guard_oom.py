@@ -200,6 +200,17 @@ def test_written_twice_and_removed(project: Project, name: str) -> None:
     assert Path("train.py").read_text() == text
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_text_without_a_last_newline(project: Project, newline: str) -> None:
+    text = (HEAD + LOADER + OPTIMIZER + FUNCTION).partition("\treturn")[0].rstrip()
+    path = project(train=text.replace("\n", newline).encode()) / "train.py"
+    assert shapefix("guard", "train.py", "--oom", "--apply").code == 0
+    assert not path.read_bytes().endswith(b"\n")
+    assert path.read_bytes().count(b"\r\n") == (newline == "\r\n") * path.read_bytes().count(b"\n")
+    assert shapefix("guard", "train.py", "--oom", "--remove", "--apply").code == 0
+    assert path.read_bytes() == text.replace("\n", newline).encode()
+
+
 def test_the_memory_of_the_failed_attempt_is_free(project: Project) -> None:
     project()
     parts = executed(guarded(script(PLAIN)), 4)

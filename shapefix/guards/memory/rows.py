@@ -53,9 +53,13 @@ class RowEdits:
             code, end = row.rstrip("\r\n"), row[len(row.rstrip("\r\n")) :]
             code = self.replaced.get(number, code)
             units = "".join(unit for several, unit in self.indented if number in several)
-            made.append((units + code if code.strip() and number not in inside else code) + (end or newline))
-            made += (code + newline for code in self.below.get(number, ()))
-        return "".join(made)
+            below = self.below.get(number, [])
+            made.append(units + code if code.strip() and number not in inside else code)
+            made.append(end or (newline if below else ""))
+            made += (code + newline for code in below)
+        new = "".join(made)
+        # A file without a last newline stays one.
+        return new if not rows or rows[-1].endswith(("\r", "\n")) else new.removesuffix(newline)
 
 
 def marked(code: str, before: str = "") -> str:
@@ -145,7 +149,8 @@ def without_handlers(text: str) -> tuple[str, int]:
         new = changed.get(number_of_row, row_text)
         width = 0 if number_of_row in inside else min(less.get(number_of_row, 0), len(_indent(new)))
         made.append(new[width:] if new.strip() else new)
-    return "".join(made), number
+    plain = "".join(made)
+    return plain if text.endswith(("\r", "\n")) else plain.rstrip("\r\n"), number
 
 
 _Compound = ast.For | ast.If | ast.With | ast.FunctionDef | ast.ClassDef
