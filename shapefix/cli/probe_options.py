@@ -87,8 +87,10 @@ def validate_options(options: ProbeOptions) -> str | None:
         return "--no-eval and --full-eval cannot be combined"
     if options.full_eval and (options.vram is not None or options.device == "fake"):
         return "--full-eval needs a device with values"
-    if options.apply and not options.repair:
-        return "--apply requires --repair"
+    if options.apply and not options.repair and options.vram is None:
+        return "--apply requires --repair or --vram"
+    if options.apply and options.vram is not None and options.output_format != "full":
+        return f"--vram --apply prints a diff and excludes --output-format {options.output_format}"
     if options.repair and options.vram is not None:
         return "--vram and --repair cannot be combined"
     if options.repair and options.script.endswith(".ipynb") and not options.module:

@@ -24,6 +24,7 @@ from shapefix.guards.fixed_layers import ProjectTexts
 from shapefix.guards.formatting import CodeStyle, code_style
 from shapefix.guards.lines import first_row, guard_rows, inserted, rows_of, same_code, without
 from shapefix.guards.memory.handlers import with_handlers
+from shapefix.guards.memory.retries import fitting_rows
 from shapefix.guards.memory.rows import without_handlers
 from shapefix.guards.needs import Need
 from shapefix.guards.shape_comments import (
@@ -169,7 +170,7 @@ def _handled(source: SourceText, name: str) -> GuardedFile:
     _require_parsable(source, base)
     if name and not _is_defined(base, name):
         raise UnknownTarget(f"no class or function named {name!r}")
-    made = with_handlers(base, name)
+    made = with_handlers(base, name, fitting_rows(source.text))
     new = made.text
     if own and ast.dump(ast.parse(new)) == ast.dump(ast.parse(source.text)):
         # A formatter has changed the layout.

@@ -89,7 +89,7 @@ class _ProbeCommand(click.Command):
     is_flag=True,
     help="Fix and run a copy until it trains; show the diff and the proof.",
 )
-@click.option("--apply", is_flag=True, help="Write the fixes proved by --repair.")
+@click.option("--apply", is_flag=True, help="Write the fixes proved by --repair, or the change of --vram.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report.")
 @click.option(
     "--baseline",

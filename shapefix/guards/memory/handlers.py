@@ -37,10 +37,10 @@ class HandledText:
     notes: tuple[str, ...]
 
 
-def with_handlers(text: str, name: str) -> HandledText:
+def with_handlers(text: str, name: str, fitting: int | None = None) -> HandledText:
     """Return a text with handlers around its training steps, or those of the function called name.
 
-    Raises SyntaxError and tokenize.TokenError.
+    fitting is the number of rows to begin with. Raises SyntaxError and tokenize.TokenError.
     """
     tree = ast.parse(text)
     edits = RowEdits()
@@ -71,16 +71,16 @@ def with_handlers(text: str, name: str) -> HandledText:
                 "others waiting"
             )
     else:
-        fitting: list[StepToRetry] = []
+        retried: list[StepToRetry] = []
         for each in steps:
             obstacle = _obstacle(each)
             if isinstance(each, StepLeftAlone) or obstacle:
                 notes.append(_note(StepLeftAlone(each.row, obstacle)))
             else:
-                fitting.append(each)
-        if fitting:
-            write_retries(edits, text, tree, fitting, unit)
-            handlers += (MemoryHandler(each.function, each.row, _NAME) for each in fitting)
+                retried.append(each)
+        if retried:
+            write_retries(edits, text, tree, retried, unit, fitting)
+            handlers += (MemoryHandler(each.function, each.row, _NAME) for each in retried)
     if not handlers and not notes and _LIGHTNING.search(text):
         notes.append(
             "Lightning runs the step; its own search is `Tuner(trainer).scale_batch_size(model)` of "

@@ -18,7 +18,7 @@ class {name}:
     A loss that is a mean over the rows, times `share`, has the same gradient in parts as in one piece.
     """
 
-    fitting = None  # number of rows that fit, known after the first error
+    fitting = {fitting}  # number of rows that fit; None until the first error
 
     def __init__(self, batch, zero_grad, is_mean=True):
         self.batch, self.zero_grad, self.is_mean = batch, zero_grad, is_mean
@@ -94,9 +94,14 @@ class {name}:
 
 
 def write_retries(
-    edits: RowEdits, text: str, tree: ast.Module, steps: Sequence[StepToRetry], unit: str
+    edits: RowEdits,
+    text: str,
+    tree: ast.Module,
+    steps: Sequence[StepToRetry],
+    unit: str,
+    fitting: int | None = None,
 ) -> None:
-    """Write the handlers of some steps of a text, and their class."""
+    """Write the handlers of some steps of a text, and their class; fitting is its first number of rows."""
     name = _free(text, _NAME, "OomHalvedBatch")
     variable = _free(text, "retry", "oom_retry")
     for step in steps:
@@ -105,7 +110,7 @@ def write_retries(
     top = min(step.top_row for step in steps)
     while top > 1 and rows[top - 2].startswith("#"):
         top -= 1
-    head, *body = _CLASS.format(name=name).splitlines()
+    head, *body = _CLASS.format(name=name, fitting=fitting).splitlines()
     indented = [unit * ((len(row) - len(row.lstrip())) // 4) + row.lstrip() for row in body]
     missing = [marked(f"import {each}") for each in ("gc", "torch") if not _is_imported(tree, each)]
     edits.insert_above(_import_row(tree), *missing)
@@ -114,6 +119,12 @@ def write_retries(
 
 def _free(text: str, name: str, other: str) -> str:
     return other if re.search(rf"\b{name}\b", text) else name
+
+
+def fitting_rows(text: str) -> int | None:
+    """Return the number of rows to begin with in the class of a text."""
+    found = re.search(rf"class \w*{_NAME}:(?s:.{{0,400}}?)\n\s+fitting = (\d+)", text)
+    return int(found[1]) if found else None
 
 
 def _import_row(tree: ast.Module) -> int:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from shapefix.guards.lines import rows_of
-from shapefix.guards.memory.rows import RowEdits, indent_of, marked
+from shapefix.guards.memory.keywords import add_keyword
+from shapefix.guards.memory.rows import RowEdits, marked
 from shapefix.light_dataclasses import dataclass
 
 SETTING = "auto_find_batch_size"
@@ -34,7 +35,7 @@ class SettingsLeftAlone:
 def trainer_settings(tree: ast.Module) -> Iterator[TrainerSettings | SettingsLeftAlone]:
     """Return the calls in a module for the arguments of a Trainer."""
     for function, call in _calls(tree, ""):
-        if not _ARGUMENTS.search(ast.unparse(call.func)):
+        if not is_trainer_arguments(ast.unparse(call.func)):
             continue
         if any(each.arg == SETTING for each in call.keywords):
             continue
@@ -53,18 +54,11 @@ def _calls(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
         yield from _calls(each, inner)
 
 
+def is_trainer_arguments(function: str) -> bool:
+    """Whether a called function is a class for the arguments of a Trainer."""
+    return _ARGUMENTS.search(function) is not None
+
+
 def write_setting(edits: RowEdits, text: str, settings: TrainerSettings) -> None:
-    """Add the setting to a call: in a row of its own if the keywords have rows of their own."""
-    rows, call = rows_of(text), settings.call
-    first = call.keywords[0] if call.keywords else None
-    if first is not None and first.lineno > call.lineno:
-        indent = indent_of(rows, first.lineno)
-        if len(indent.encode()) == first.col_offset:
-            edits.insert_above(first.lineno, marked(f"{indent}{SETTING}=True,"))
-            return
-    row = call.end_lineno or call.lineno
-    data, end = rows[row - 1].rstrip("\r\n").encode(), call.end_col_offset or 0
-    is_empty = not call.args and not call.keywords
-    added = f"{SETTING}=True" if is_empty else f", {SETTING}=True"
-    code = (data[: end - 1] + added.encode() + data[end - 1 :]).decode()
-    edits.replace(row, marked(code))
+    """Add the setting to a call."""
+    add_keyword(edits, rows_of(text), settings.call, f"{SETTING}=True", marked)
