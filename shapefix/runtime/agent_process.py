@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import signal
@@ -14,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from shapefix.runtime.agent.import_time import SUFFIX, longest_import
 
 _TOKEN = "SHAPEFIX_PROBE"
 _TAIL = 64 * 1024
@@ -80,8 +83,9 @@ def run_agent(
     the working tree. while_running is called several times a second until it returns False.
 
     folder gets the observations (observations.jsonl) and all files that the script saves; timeout is in
-    seconds. When this function returns, or raises KeyboardInterrupt, neither the agent nor a process that it
-    started is running. Raises OSError if the interpreter cannot be started.
+    seconds, without the imports of libraries. When this function returns, or raises KeyboardInterrupt,
+    neither the agent nor a process that it started is running. Raises OSError if the interpreter cannot be
+    started.
     """
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "wandb" / "cache").mkdir(parents=True, exist_ok=True)
@@ -102,6 +106,7 @@ def run_agent(
         *(*launch, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
         *("--steps", str(steps), "--timeout", str(timeout), *options, script, *arguments),
     ]
+    imports = f"{glob.escape(str(folder))}/observations.jsonl*{SUFFIX}"
     start = time.monotonic()
     with _standard_input() as stdin:
         child = subprocess.Popen(
@@ -117,7 +122,8 @@ def run_agent(
         killed = False
         try:
             try:
-                _wait(child, timeout + _GRACE * processes, while_running)
+                most = timeout + _GRACE * processes
+                _wait(child, most, lambda: longest_import(imports), while_running)
             except subprocess.TimeoutExpired:
                 killed = True
         finally:
@@ -126,17 +132,29 @@ def run_agent(
     return ProcessResult(child.returncode, killed, time.monotonic() - start, tail.text())
 
 
-def _wait(child: subprocess.Popen[bytes], seconds: float, while_running: Callable[[], bool] | None) -> None:
-    """Wait for a process. Raises subprocess.TimeoutExpired."""
-    end = time.monotonic() + seconds
-    while while_running is not None and time.monotonic() + _POLL < end:
+def _wait(
+    child: subprocess.Popen[bytes],
+    seconds: float,
+    imports: Callable[[], float],
+    while_running: Callable[[], bool] | None,
+) -> None:
+    """Wait for a process, and for as long as its imports take. Raises subprocess.TimeoutExpired."""
+    start = time.monotonic()
+    while while_running is not None and time.monotonic() + _POLL < start + seconds:
         try:
             child.wait(_POLL)
             return
         except subprocess.TimeoutExpired:
             if not while_running():
                 break
-    child.wait(max(0.0, end - time.monotonic()))
+    while True:
+        left = start + seconds + imports() - time.monotonic()
+        try:
+            child.wait(max(0.0, left))
+            return
+        except subprocess.TimeoutExpired:
+            if start + seconds + imports() <= time.monotonic():
+                raise
 
 
 @contextlib.contextmanager

@@ -75,9 +75,12 @@ def main(arguments: list[str]) -> None:
 def _install_hooks(session: Session, options: argparse.Namespace, overlays: list[str]) -> Any:
     """Set all hooks. Ends the process if there is no torch, or no such device."""
     from . import watchdog
+    from .import_time import ImportTime
 
     alone = options.ranks is None
-    watchdog.start(session, options.timeout, 0.0 if alone else time.time() - options.ranks, alone=alone)
+    import_time = ImportTime(options.observations, alone)
+    elapsed = 0.0 if alone else time.time() - options.ranks
+    watchdog.start(session, options.timeout, import_time, elapsed, alone=alone)
     if options.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
