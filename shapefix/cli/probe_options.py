@@ -93,10 +93,8 @@ def validate_options(options: ProbeOptions) -> str | None:
         return f"--vram --apply prints a diff and excludes --output-format {options.output_format}"
     if options.repair and options.vram is not None:
         return "--vram and --repair cannot be combined"
-    if options.repair and options.script.endswith(".ipynb") and not options.module:
-        return "--repair does not support notebooks; pass a script"
-    if options.processes > 1 and (options.repair or options.vram is not None or options.device == "fake"):
-        return "--nproc cannot be combined with --repair, --vram or --device fake"
+    if options.processes > 1 and (options.vram is not None or options.device == "fake"):
+        return "--nproc cannot be combined with --vram or --device fake"
     if options.processes > 1 and options.script.endswith(".ipynb"):
         return "--nproc does not support notebooks; pass a script or a module"
     if options.repair and options.output_format != "full":

@@ -192,10 +192,9 @@ def test_a_notebook_on_the_command_line(
             "train.py --epochs 3",
             "put the script's own arguments after `--`: `shapefix probe train.py -- --epochs 3`",
         ),
-        ("bad.ipynb --repair", "--repair does not support notebooks; pass a script"),
         (
             "train.py --nproc 2 --vram 4GiB",
-            "--nproc cannot be combined with --repair, --vram or --device fake",
+            "--nproc cannot be combined with --vram or --device fake",
         ),
         ("bad.ipynb --nproc 2", "--nproc does not support notebooks; pass a script or a module"),
         ("train.py --nproc 0", "'--nproc': 0 is not in the range 1<=x<=16"),

@@ -46,10 +46,11 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     # Before any import of the script's: a process with threads cannot enter a namespace.
     protection = isolation.protect(options.protect) if options.protect is not None else isolation.NONE
-    if options.overlay is not None:
+    texts = _texts(options)
+    if texts:
         from . import overlay
 
-        overlay.install(overlay.read(options.overlay))
+        overlay.install(texts)
     if options.ranks is not None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
@@ -212,13 +213,20 @@ def _watch_exit(session: Session) -> None:
     os._exit = _exit  # type: ignore[assignment]
 
 
+def _texts(options: argparse.Namespace) -> dict[str, str]:
+    """The files with other texts of the user's files and cells, by their real paths."""
+    from . import overlay
+
+    return {} if options.overlay is None else overlay.read(options.overlay)
+
+
 def _run_script(session: Session, exceptions: Any, options: argparse.Namespace) -> int:
     """Run the script to its end, and write how it ended; returns the exit code."""
     from . import frames, launching
 
     error: BaseException | None = None
     launch = launching.Launch(
-        options.script, options.arguments, options.module, options.cells, options.rewrite
+        options.script, options.arguments, options.module, options.cells, options.rewrite, _texts(options)
     )
     try:
         launching.run(launch, session)
