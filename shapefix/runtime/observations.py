@@ -17,6 +17,7 @@ from shapefix.runtime.protocol import (
     CallArguments,
     CollectiveDoneLine,
     CollectiveLine,
+    CollectiveWaitLine,
     DescribedValue,
     EndLine,
     ExceptionDetails,
@@ -150,10 +151,14 @@ class Observations:
 
     @cached_property
     def waiting(self) -> CollectiveLine | None:
-        """The last collective called by this rank, if it has not returned."""
+        """The collective with a wait of this rank: the last one, or an asynchronous one."""
         done = {line["number"] for line in self.of(CollectiveDoneLine)}
-        last = max(self.of(CollectiveLine), key=lambda line: int(line["number"]), default=None)
-        return None if last is None or last["number"] in done else last
+        called = {line["number"]: line for line in self.of(CollectiveLine)}
+        waits = list(self.of(CollectiveWaitLine))
+        if waits and not waits[-1]["over"]:
+            return called.get(waits[-1]["number"])
+        last = max(called, default=None)
+        return None if last is None or last in done else called[last]
 
     @cached_property
     def loaders(self) -> Mapping[int, LoaderLine]:

@@ -26,6 +26,7 @@ from .exceptions import ExceptionRecorder
 from .gradient_norms import gradient_norms
 from .module_calls import ModuleCalls
 from .session import Session, steps_done
+from .sharding import is_sharded, local_part
 from .step_times import StepTimes
 from .watchers import not_finite
 from .watchers.kept_graphs import KeptGraphs
@@ -285,7 +286,8 @@ class TrainingWatcher:
                 else:
                     given += 1
                     gradients.append((name, parameter.grad))
-        known = not self._session.sizes_only
+        sharded = any(is_sharded(each) for group in optimizer.param_groups for each in group["params"])
+        known = not self._session.sizes_only and not sharded
         zero = given > 0 and known and _all_zero(gradients)
         weights = {
             names[id(each)]: each
@@ -303,7 +305,7 @@ class TrainingWatcher:
             without_gradient=without,
             frozen=frozen,
             missing=missing[:_NAMES],
-            not_finite=_not_finite(gradients)[:_NAMES],
+            not_finite=_not_finite([(name, local_part(each)) for name, each in gradients])[:_NAMES],
             all_zero=zero,
             trained_elsewhere=(zero or not given) and self._trains_elsewhere(optimizer),
             models=self._models_of(optimizer)[:_NAMES],
@@ -324,7 +326,8 @@ class TrainingWatcher:
         others = {id(each): each for root in self._modules.roots for each in root.parameters()}
         others |= {id(each): each for each in self._optimizers.parameters()}
         return any(
-            each.grad is not None and (self._session.sizes_only or bool(each.grad.any()))
+            each.grad is not None
+            and (self._session.sizes_only or is_sharded(each.grad) or bool(each.grad.any()))
             for key, each in others.items()
             if key not in own
         )

@@ -9,6 +9,7 @@ import torch
 
 from ...protocol import CarriedGradientsLine, EmptyStepLine, MissingStepLine, UserPlace
 from ..session import Session
+from ..sharding import is_readable
 from .loss_graphs import LossGraphs
 from .optimizer_parameters import OptimizerWatcher
 
@@ -118,7 +119,8 @@ class UntakenSteps:
         changed = self._changed()
         self._place = self._place or site
         if changed or not self._values:
-            small = [each for each in leaves if each.numel() <= _ELEMENTS][:_SAMPLED]
+            readable = (each for each in leaves if is_readable(each))
+            small = [each for each in readable if each.numel() <= _ELEMENTS][:_SAMPLED]
             self._values = [(weakref.ref(each), _on_cpu(each)) for each in small]
         return changed
 
@@ -142,7 +144,10 @@ class UntakenSteps:
 
     def _changed(self) -> bool:
         known = [(ref(), value) for ref, value in self._values]
-        return any(tensor is not None and not _equal(tensor, value) for tensor, value in known)
+        return any(
+            tensor is not None and is_readable(tensor) and not _equal(tensor, value)
+            for tensor, value in known
+        )
 
 
 def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
@@ -155,4 +160,6 @@ def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
 
 def _has_gradient(parameter: Any) -> bool:
     gradient = getattr(parameter, "grad", None)
-    return gradient is not None and not gradient.is_sparse and bool(gradient.detach().any())
+    if gradient is None or gradient.is_sparse or not is_readable(gradient):
+        return False
+    return bool(gradient.detach().any())
