@@ -13,7 +13,8 @@ from shapefix.light_dataclasses import dataclass
 class ProbeOptions:
     """A command line of `probe`; timeout is in seconds, vram in bytes.
 
-    python is None to find the interpreter; vram is None for no forecast.
+    python is None to find the interpreter; vram is None for no forecast. launcher are the options of torchrun
+    for one of several nodes.
     """
 
     script: str
@@ -35,6 +36,7 @@ class ProbeOptions:
     no_eval: bool = False
     baseline: str | None = None
     full_eval: bool = False
+    launcher: Sequence[str] = ()
 
     @property
     def agent_options(self) -> tuple[str, ...]:
@@ -95,6 +97,8 @@ def validate_options(options: ProbeOptions) -> str | None:
         return "--vram and --repair cannot be combined"
     if options.processes > 1 and (options.vram is not None or options.device == "fake"):
         return "--nproc cannot be combined with --vram or --device fake"
+    if options.launcher and (options.repair or options.vram is not None or options.device == "fake"):
+        return "several nodes cannot be combined with --repair, --vram or --device fake"
     if options.processes > 1 and options.script.endswith(".ipynb"):
         return "--nproc does not support notebooks; pass a script or a module"
     if options.repair and options.output_format != "full":

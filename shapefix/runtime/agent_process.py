@@ -21,6 +21,7 @@ from shapefix.runtime.agent.import_time import SUFFIX, longest_import
 _TOKEN = "SHAPEFIX_PROBE"
 _TAIL = 64 * 1024
 _GRACE = 5.0
+_RENDEZVOUS = 600.0
 _PATIENCE = 2.0
 _POLL = 0.2
 _ENDS = 1000  # reads of a terminal that find the end of the input
@@ -75,11 +76,13 @@ def run_agent(
     processes: int = 1,
     protection: Path | None = None,
     while_running: Callable[[], bool] | None = None,
+    launcher: Sequence[str] = (),
 ) -> ProcessResult:
     """Run a script under the agent in the current folder, and wait for its end.
 
     options are further options of the agent, like `--device fake`. Several processes are started by torchrun,
-    and each appends its rank to the name of its observations. protection is a file with the plan to protect
+    and each appends its rank to the name of its observations. launcher are torchrun's options for one of
+    several nodes. protection is a file with the plan to protect
     the working tree. while_running is called several times a second until it returns False.
 
     folder gets the observations (observations.jsonl) and all files that the script saves; timeout is in
@@ -93,12 +96,13 @@ def run_agent(
     environment = _environment(os.environ, folder) | {_TOKEN: token}
     launch: tuple[str, ...] = (python,)
     if processes > 1:
-        torchrun = ("-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1")
-        launch = (python, *torchrun, "--nproc-per-node", str(processes))
+        given = launcher or ("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(processes))
+        launch = (python, "-m", "torch.distributed.run", *given)
         if protection is not None:
             # The ranks share what they write.
             launch = (python, str(_ISOLATION), str(protection), *launch)
-        options = (*options, "--ranks", str(time.time()))
+        # Nodes start at different times, and wait for each other first.
+        options = (*options, "--ranks", "0" if launcher else str(time.time()))
         environment.setdefault("OMP_NUM_THREADS", "1")  # otherwise torchrun prints a long warning
     if protection is not None:
         options = (*options, "--protect", str(protection))
@@ -122,7 +126,7 @@ def run_agent(
         killed = False
         try:
             try:
-                most = timeout + _GRACE * processes
+                most = timeout + _GRACE * processes + (_RENDEZVOUS if launcher else 0.0)
                 _wait(child, most, lambda: longest_import(imports), while_running)
             except subprocess.TimeoutExpired:
                 killed = True

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from shapefix.diagnostics import Span
-from shapefix.runtime.agent.masking import Masker
+from shapefix.runtime.agent.masking import PATH_FIELDS, Masker
 from shapefix.runtime.protocol import (
     AnyLine,
     BatchLine,
@@ -37,8 +37,6 @@ from shapefix.runtime.protocol import (
     kind_of,
 )
 from shapefix.runtime.working_tree import NOTHING_LEFT, WritesLeft
-
-_PATHS = ("executable", "file", "kind", "path", "roots", "sha256")
 
 
 @dataclass(frozen=True)
@@ -284,7 +282,7 @@ def _lines(file: Iterable[str], masker: Masker) -> Iterator[Line]:
         except ValueError:
             continue
         if isinstance(line, dict) and "kind" in line:
-            yield cast("Line", masker.mask_all(line, _PATHS))
+            yield cast("Line", masker.mask_all(line, PATH_FIELDS))
 
 
 def _is_changed(line: FileWrittenLine) -> bool:

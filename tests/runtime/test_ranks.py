@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from textwrap import dedent
 
+import fork_server
 import pytest
 import torch
 from probing import Probed, probed_file, row, runs
@@ -14,6 +19,8 @@ from shapefix.runtime.protocol import CollectiveLine
 from shapefix.runtime.ranks import rank_lines
 
 pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TRAINING = """
     import os
@@ -341,3 +348,74 @@ def test_asynchronous_collectives(tmp_path: Path, fault: str, said: str) -> None
     (found,) = ran.found
     assert found.message == said
     assert found.evidence[0].span.row == row(script, "started")
+
+
+NODES = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    model = DistributedDataParallel(torch.nn.Linear(4, 3).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), float(sys.argv[2]))
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4).cuda()).sum().backward()
+        total = torch.ones(2 if rank and sys.argv[1] == "unequal" else 1)
+        dist.all_reduce(total)  # reduced
+        optimizer.step()
+    dist.destroy_process_group()
+"""
+
+
+def on_two_nodes(folder: Path, *arguments: str) -> list[tuple[int, str]]:
+    """The exit codes and outputs of `probe` on two nodes, which are both this machine."""
+    (folder / "train.py").write_text(dedent(NODES))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    launch = [
+        "torchrun",
+        "--nnodes",
+        "2",
+        "--nproc-per-node",
+        "1",
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-id",
+        "job",
+    ]
+    launch += ["--rdzv-endpoint", endpoint, "--local-addr", "127.0.0.1"]
+    command = [sys.executable, "-m", "shapefix", "probe", "--timeout", "100", "--", *launch]
+    programs = [
+        subprocess.Popen(
+            [*command, "--node-rank", str(node), "train.py", *arguments],
+            cwd=folder,
+            env=os.environ
+            | {"PYTHONPATH": str(ROOT), "VIRTUAL_ENV": fork_server.virtual_environment(), "NO_COLOR": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for node in (0, 1)
+    ]
+    outputs = [program.communicate(timeout=200)[0] for program in programs]
+    return [(program.returncode, output) for program, output in zip(programs, outputs, strict=True)]
+
+
+@pytest.mark.long
+def test_two_nodes_report_all_ranks(tmp_path: Path) -> None:
+    for code, output in on_two_nodes(tmp_path, "equal", "0.1"):
+        assert code == 0, output
+        assert "ranks: 2 (gloo backend)" in output
+        assert output.count("1 training step, loss") == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_ranks_of_two_nodes_that_do_not_meet(tmp_path: Path) -> None:
+    for code, output in on_two_nodes(tmp_path, "unequal", "0.1"):
+        assert code == 1, output
+        assert "rank 0 calls `all_reduce` of f32[1]" in output
+        assert f"--> train.py:{row(NODES, 'reduced')}:5" in output

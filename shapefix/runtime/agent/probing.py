@@ -80,7 +80,7 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
 
     alone = options.ranks is None
     import_time = ImportTime(options.observations, alone)
-    elapsed = 0.0 if alone else time.time() - options.ranks
+    elapsed = 0.0 if not options.ranks else time.time() - options.ranks
     watchdog.start(session, options.timeout, import_time, elapsed, alone=alone)
     if options.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -149,9 +149,11 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
         training.before_backward = origins.before_backward
         origins.install()
     if options.ranks is not None:
-        from . import collectives
+        from . import collectives, node_mirror
 
-        collectives.install(session, options.observations.rpartition(".")[0])
+        files = options.observations.rpartition(".")[0]
+        collectives.install(session, files)
+        node_mirror.install(session, files, lambda: _masker(options))
     roots = {os.getcwd(), os.path.dirname(os.path.abspath(options.script))}  # noqa: PTH100, PTH109, PTH120
     roots = {os.getcwd()} if options.module else roots  # noqa: PTH109
     mapped = disk.Disk(session, options.saves, sorted(roots), overlays)
@@ -211,6 +213,12 @@ def _watch_exit(session: Session) -> None:
         original(code)
 
     os._exit = _exit  # type: ignore[assignment]
+
+
+def _masker(options: argparse.Namespace) -> masking.Masker:
+    known = (*masking.secret_values(os.environ), *masking.secret_arguments(options.arguments))
+    added = masking.added_secrets(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118
+    return masking.Masker([*known, *added])
 
 
 def _texts(options: argparse.Namespace) -> dict[str, str]:
