@@ -49,6 +49,8 @@ def report(python: str, options: ProbeOptions, vram: int) -> int:
         if options.apply and forecast.fits:
             echo_err("The step fits: nothing to change.")
         return code
+    if options.quiet and not options.apply:
+        return code
     search = prove_change(script, forecast, run.observed, progress)
     return _report_change(search, forecast, options, code, bool(found.diagnostics))
 

@@ -283,6 +283,16 @@ LEFT_ALONE = [
         "    model(x).mean().backward()\n    optimizer.step()\n",
         "keep the others waiting",
     ),
+    (
+        "for x, y in loader:\n    optimizer.zero_grad()\n    x += 1\n    loss = model(x).mean()\n"
+        "    loss.backward()\n    optimizer.step()\n",
+        "line 36: `x` is changed in place",
+    ),
+    (
+        "for x, y in loader:\n    loss = model(x).mean()\n    optimizer = slower(optimizer)\n"
+        "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
+        "line 36: `optimizer`",
+    ),
     ("out = model(torch.ones(2, 4))\n", ""),
 ]
 

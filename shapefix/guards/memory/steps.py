@@ -167,13 +167,15 @@ def _step(around: _Around, block: Sequence[ast.stmt], number: int, source: str) 
     batch = _batch_names(around)
     first = _first(block, number, batch)
     statements = block[first : number + 1]
-    _require_plain(statements)
+    _require_plain(statements, batch)
     read, stored = first_reads(statements), stores(statements)
     names = tuple(name for name in batch if name in read and not _is_object(name, statements))
     if not names:
         raise _Unfit("found no batch that is read between the loop and `backward()`")
     for name in sorted(stored.keys() & read.keys() - set(batch)):
         raise _Unfit(f"`{name}` adds up over batches above `backward()`; move that below it", read[name])
+    if stored.keys() & {owner}:
+        raise _Unfit(f"`{owner}` is set above `backward()`; move that above the forward", stored[owner])
     later = first_reads(around.after())
     if isinstance(around.owner, (ast.For, ast.While)):
         later |= {name: row for name, row in first_reads(block[:first]).items() if name in stored}
@@ -291,8 +293,8 @@ def _only_moves(statement: ast.stmt, batch: Sequence[str]) -> bool:
     )
 
 
-def _require_plain(statements: Sequence[ast.stmt]) -> None:
-    """Check that statements can run several times: they neither leave the step nor collect values."""
+def _require_plain(statements: Sequence[ast.stmt], batch: Sequence[str]) -> None:
+    """Check for statements to run once only: they leave the step, collect values, or change the batch."""
     for each in statements:
         for node in _own_nodes(each):
             row = getattr(node, "lineno", 0)
@@ -303,6 +305,9 @@ def _require_plain(statements: Sequence[ast.stmt]) -> None:
                 raise _Unfit("a definition or `del` above `backward()` cannot be repeated", row)
             if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
                 raise _Unfit(f"`{ast.unparse(node)}` is set above `backward()`; move that below it", row)
+            changed = _changed_in_place(node)
+            if changed in batch:
+                raise _Unfit(f"`{changed}` is changed in place above `backward()`", row)
             if (
                 isinstance(node, ast.Expr)
                 and isinstance(node.value, ast.Call)
@@ -313,6 +318,16 @@ def _require_plain(statements: Sequence[ast.stmt]) -> None:
                 raise _Unfit(f"`{call}()` collects values above `backward()`; move it below", row)
         if _called(each, "step"):
             raise _Unfit("a `step()` is above `backward()`", each.lineno)
+
+
+def _changed_in_place(node: ast.AST) -> str:
+    """Return the variable of an operation in place: `x += y`, `x.add_(y)`; empty for other nodes."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        return node.target.id
+    func = node.func if isinstance(node, ast.Call) else None
+    if isinstance(func, ast.Attribute) and func.attr.endswith("_") and isinstance(func.value, ast.Name):
+        return func.value.id
+    return ""
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
