@@ -19,7 +19,8 @@ from shapefix.sizes.run import split_name
 from shapefix.sizes.targets import UnknownTarget
 from shapefix.sources.text import Unreadable, reason
 
-_NOUNS = {"": "guard", "asserts": "guard", "jaxtyping": "annotation", "comments": "comment"}
+_NOUNS = {"": "guard", "asserts": "guard", "jaxtyping": "annotation", "comments": "comment", "oom": "handler"}
+_NOTHING = {"comment": "no sizes worth a comment", "handler": "no training step that a handler fits"}
 
 
 def guard(
@@ -27,6 +28,7 @@ def guard(
     apply: bool,
     remove: bool,
     style: str | None,
+    oom: bool,
     output_format: str,
     quiet: bool,
     color: str,
@@ -34,6 +36,10 @@ def guard(
     """Show, write or remove the guards of a file or of a function in it."""
     view = View(os.getcwd(), width(sys.stdout), use_color(color, sys.stdout))
     path, name = split_name(target)
+    if oom and style is not None:
+        echo_err("error: --oom and --style exclude each other")
+        return FAILED
+    style = "oom" if oom else style
     try:
         made = guarded(path, name, remove, style)
         if apply and made.repair.changes:
@@ -78,11 +84,7 @@ def _summary(made: GuardedFile, view: View, noun: str, *, remove: bool, wrote: b
     number = len(made.guards)
     what = f"{counted(number, noun)} in {counted(len({each.row for each in made.guards}), 'function')}"
     if not made.repair.changes and not number:
-        return (
-            f"{path}: no sizes worth a comment."
-            if noun == "comment"
-            else f"{path}: no certainly needed sizes."
-        )
+        return f"{path}: {_NOTHING.get(noun, 'no certainly needed sizes')}."
     if not made.repair.changes:
         return f"{path} is up to date: {what}."
     return f"Wrote {what} of {path}." if wrote else f"{what} (--apply writes them)."

@@ -83,6 +83,7 @@ def probe(options: ProbeOptions) -> int:
                 (*device, *options.agent_options, *more),
                 options.processes,
                 printer if printer.applies else None,
+                options.launcher,
             )
 
         run = run_script()

@@ -13,7 +13,8 @@ from shapefix.light_dataclasses import dataclass
 class ProbeOptions:
     """A command line of `probe`; timeout is in seconds, vram in bytes.
 
-    python is None to find the interpreter; vram is None for no forecast.
+    python is None to find the interpreter; vram is None for no forecast. launcher are the options of torchrun
+    for one of several nodes.
     """
 
     script: str
@@ -35,6 +36,7 @@ class ProbeOptions:
     no_eval: bool = False
     baseline: str | None = None
     full_eval: bool = False
+    launcher: Sequence[str] = ()
 
     @property
     def agent_options(self) -> tuple[str, ...]:
@@ -87,14 +89,16 @@ def validate_options(options: ProbeOptions) -> str | None:
         return "--no-eval and --full-eval cannot be combined"
     if options.full_eval and (options.vram is not None or options.device == "fake"):
         return "--full-eval needs a device with values"
-    if options.apply and not options.repair:
-        return "--apply requires --repair"
+    if options.apply and not options.repair and options.vram is None:
+        return "--apply requires --repair or --vram"
+    if options.apply and options.vram is not None and options.output_format != "full":
+        return f"--vram --apply prints a diff and excludes --output-format {options.output_format}"
     if options.repair and options.vram is not None:
         return "--vram and --repair cannot be combined"
-    if options.repair and options.script.endswith(".ipynb") and not options.module:
-        return "--repair does not support notebooks; pass a script"
-    if options.processes > 1 and (options.repair or options.vram is not None or options.device == "fake"):
-        return "--nproc cannot be combined with --repair, --vram or --device fake"
+    if options.processes > 1 and (options.vram is not None or options.device == "fake"):
+        return "--nproc cannot be combined with --vram or --device fake"
+    if options.launcher and (options.repair or options.vram is not None or options.device == "fake"):
+        return "several nodes cannot be combined with --repair, --vram or --device fake"
     if options.processes > 1 and options.script.endswith(".ipynb"):
         return "--nproc does not support notebooks; pass a script or a module"
     if options.repair and options.output_format != "full":

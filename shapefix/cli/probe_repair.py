@@ -69,7 +69,7 @@ def repair(python: str, options: ProbeOptions) -> int:
     if result.trains and options.apply:
         try:
             with sigterm_as_interrupt():
-                write_all(changes)
+                write_all(list(best.sources.file_changes()))
         except FilesNotWritten as error:
             echo_err(
                 f"error: {one_line(view.relative(error.path))}: cannot be written: {one_line(str(error))}"
@@ -85,7 +85,9 @@ def repair(python: str, options: ProbeOptions) -> int:
 def _command(python: str, options: ProbeOptions, device: str) -> ProbeCommand:
     """The command line for the runs on a device."""
     more = (*(() if device == "auto" else ("--device", device)), *options.agent_options)
-    return ProbeCommand(python, options.script, options.arguments, options.steps, options.timeout, more)
+    return ProbeCommand(
+        python, options.script, options.arguments, options.steps, options.timeout, more, options.processes
+    )
 
 
 def _left(result: SearchResult, reader: StaticFindings) -> tuple[Diagnostic, ...]:
@@ -99,7 +101,7 @@ def _left(result: SearchResult, reader: StaticFindings) -> tuple[Diagnostic, ...
 
 def _conclusion(result: SearchResult, apply: bool) -> str:
     """The last line of the output."""
-    repairs, files = len(result.best.accepted), len(list(result.best.trial.sources.changes()))
+    repairs, files = len(result.best.accepted), len(list(result.best.trial.sources.file_changes()))
     if not result.trains and repairs:
         return "The script gets further with these repairs, but does not train: nothing is written."
     if not result.trains:

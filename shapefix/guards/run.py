@@ -23,6 +23,9 @@ from shapefix.guards.find import FunctionGuards, GuardFinder
 from shapefix.guards.fixed_layers import ProjectTexts
 from shapefix.guards.formatting import CodeStyle, code_style
 from shapefix.guards.lines import first_row, guard_rows, inserted, rows_of, same_code, without
+from shapefix.guards.memory.handlers import with_handlers
+from shapefix.guards.memory.retries import fitting_rows
+from shapefix.guards.memory.rows import without_handlers
 from shapefix.guards.needs import Need
 from shapefix.guards.shape_comments import (
     ShapeComment,
@@ -50,8 +53,8 @@ class GuardFailed(Exception):
         self.failure = failure
 
 
-STYLES = ("asserts", "jaxtyping", "comments")
-"""What guards are: asserts at the start of functions, annotations of jaxtyping, or comments with sizes."""
+STYLES = ("asserts", "jaxtyping", "comments", "oom")
+"""What guards are: asserts, annotations of jaxtyping, comments, or handlers of exhausted memory."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ def _guarded(source: SourceText, name: str, remove: bool, style: str | None) -> 
         return _commented(source, name)
     if style == "jaxtyping":
         return _annotated(source, name)
+    if style == "oom":
+        return _handled(source, name)
     return _asserted(source, name)
 
 
@@ -128,6 +133,9 @@ def _removed(source: SourceText, name: str, styles: Collection[str]) -> GuardedF
         rows = {row for rows in _rows_named(new, name) for row in rows} if name else None
         new, own_annotations = without_annotations(new, rows)
         number += own_annotations
+    if "oom" in styles and not name:
+        new, own_handlers = without_handlers(new)
+        number += own_handlers
     _require_parsable(source, new)
     return _made(source, new, (), number)
 
@@ -154,6 +162,24 @@ def _asserted(source: SourceText, name: str) -> GuardedFile:
     if same_code(old, new):
         new = old
     return _made(source, new, tuple(placed), len(own), _notes(finder_texts, "asserts"))
+
+
+def _handled(source: SourceText, name: str) -> GuardedFile:
+    """Return a file with handlers of exhausted memory; those of other functions are kept up to date, too."""
+    base, own = without_handlers(source.text)
+    _require_parsable(source, base)
+    if name and not _is_defined(base, name):
+        raise UnknownTarget(f"no class or function named {name!r}")
+    made = with_handlers(base, name, fitting_rows(source.text))
+    new = made.text
+    if own and ast.dump(ast.parse(new)) == ast.dump(ast.parse(source.text)):
+        # A formatter has changed the layout.
+        new = source.text
+    placed = tuple(
+        PlacedGuard(each.function, each.row, {"handler": each.kind, "row": str(each.row)})
+        for each in made.handlers
+    )
+    return _made(source, new, placed, own, made.notes)
 
 
 def _annotated(source: SourceText, name: str) -> GuardedFile:

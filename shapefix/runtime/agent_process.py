@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import signal
@@ -15,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from shapefix.runtime.agent.import_time import SUFFIX, longest_import
+
 _TOKEN = "SHAPEFIX_PROBE"
 _TAIL = 64 * 1024
 _GRACE = 5.0
+_RENDEZVOUS = 600.0
 _PATIENCE = 2.0
 _POLL = 0.2
 _ENDS = 1000  # reads of a terminal that find the end of the input
@@ -72,16 +76,19 @@ def run_agent(
     processes: int = 1,
     protection: Path | None = None,
     while_running: Callable[[], bool] | None = None,
+    launcher: Sequence[str] = (),
 ) -> ProcessResult:
     """Run a script under the agent in the current folder, and wait for its end.
 
     options are further options of the agent, like `--device fake`. Several processes are started by torchrun,
-    and each appends its rank to the name of its observations. protection is a file with the plan to protect
+    and each appends its rank to the name of its observations. launcher are torchrun's options for one of
+    several nodes. protection is a file with the plan to protect
     the working tree. while_running is called several times a second until it returns False.
 
     folder gets the observations (observations.jsonl) and all files that the script saves; timeout is in
-    seconds. When this function returns, or raises KeyboardInterrupt, neither the agent nor a process that it
-    started is running. Raises OSError if the interpreter cannot be started.
+    seconds, without the imports of libraries. When this function returns, or raises KeyboardInterrupt,
+    neither the agent nor a process that it started is running. Raises OSError if the interpreter cannot be
+    started.
     """
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "wandb" / "cache").mkdir(parents=True, exist_ok=True)
@@ -89,12 +96,13 @@ def run_agent(
     environment = _environment(os.environ, folder) | {_TOKEN: token}
     launch: tuple[str, ...] = (python,)
     if processes > 1:
-        torchrun = ("-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1")
-        launch = (python, *torchrun, "--nproc-per-node", str(processes))
+        given = launcher or ("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(processes))
+        launch = (python, "-m", "torch.distributed.run", *given)
         if protection is not None:
             # The ranks share what they write.
             launch = (python, str(_ISOLATION), str(protection), *launch)
-        options = (*options, "--ranks", str(time.time()))
+        # Nodes start at different times, and wait for each other first.
+        options = (*options, "--ranks", "0" if launcher else str(time.time()))
         environment.setdefault("OMP_NUM_THREADS", "1")  # otherwise torchrun prints a long warning
     if protection is not None:
         options = (*options, "--protect", str(protection))
@@ -102,6 +110,7 @@ def run_agent(
         *(*launch, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
         *("--steps", str(steps), "--timeout", str(timeout), *options, script, *arguments),
     ]
+    imports = f"{glob.escape(str(folder))}/observations.jsonl*{SUFFIX}"
     start = time.monotonic()
     with _standard_input() as stdin:
         child = subprocess.Popen(
@@ -117,7 +126,8 @@ def run_agent(
         killed = False
         try:
             try:
-                _wait(child, timeout + _GRACE * processes, while_running)
+                most = timeout + _GRACE * processes + (_RENDEZVOUS if launcher else 0.0)
+                _wait(child, most, lambda: longest_import(imports), while_running)
             except subprocess.TimeoutExpired:
                 killed = True
         finally:
@@ -126,17 +136,29 @@ def run_agent(
     return ProcessResult(child.returncode, killed, time.monotonic() - start, tail.text())
 
 
-def _wait(child: subprocess.Popen[bytes], seconds: float, while_running: Callable[[], bool] | None) -> None:
-    """Wait for a process. Raises subprocess.TimeoutExpired."""
-    end = time.monotonic() + seconds
-    while while_running is not None and time.monotonic() + _POLL < end:
+def _wait(
+    child: subprocess.Popen[bytes],
+    seconds: float,
+    imports: Callable[[], float],
+    while_running: Callable[[], bool] | None,
+) -> None:
+    """Wait for a process, and for as long as its imports take. Raises subprocess.TimeoutExpired."""
+    start = time.monotonic()
+    while while_running is not None and time.monotonic() + _POLL < start + seconds:
         try:
             child.wait(_POLL)
             return
         except subprocess.TimeoutExpired:
             if not while_running():
                 break
-    child.wait(max(0.0, end - time.monotonic()))
+    while True:
+        left = start + seconds + imports() - time.monotonic()
+        try:
+            child.wait(max(0.0, left))
+            return
+        except subprocess.TimeoutExpired:
+            if start + seconds + imports() <= time.monotonic():
+                raise
 
 
 @contextlib.contextmanager

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import cast
 
 from shapefix.diagnostics import Span
-from shapefix.runtime.agent.masking import Masker
+from shapefix.runtime.agent.masking import PATH_FIELDS, Masker
 from shapefix.runtime.protocol import (
     AnyLine,
     BatchLine,
     CallArguments,
     CollectiveDoneLine,
     CollectiveLine,
+    CollectiveWaitLine,
     DescribedValue,
     EndLine,
     ExceptionDetails,
@@ -36,8 +37,6 @@ from shapefix.runtime.protocol import (
     kind_of,
 )
 from shapefix.runtime.working_tree import NOTHING_LEFT, WritesLeft
-
-_PATHS = ("executable", "file", "kind", "path", "roots", "sha256")
 
 
 @dataclass(frozen=True)
@@ -150,10 +149,14 @@ class Observations:
 
     @cached_property
     def waiting(self) -> CollectiveLine | None:
-        """The last collective called by this rank, if it has not returned."""
+        """The collective with a wait of this rank: the last one, or an asynchronous one."""
         done = {line["number"] for line in self.of(CollectiveDoneLine)}
-        last = max(self.of(CollectiveLine), key=lambda line: int(line["number"]), default=None)
-        return None if last is None or last["number"] in done else last
+        called = {line["number"]: line for line in self.of(CollectiveLine)}
+        waits = list(self.of(CollectiveWaitLine))
+        if waits and not waits[-1]["over"]:
+            return called.get(waits[-1]["number"])
+        last = max(called, default=None)
+        return None if last is None or last in done else called[last]
 
     @cached_property
     def loaders(self) -> Mapping[int, LoaderLine]:
@@ -279,7 +282,7 @@ def _lines(file: Iterable[str], masker: Masker) -> Iterator[Line]:
         except ValueError:
             continue
         if isinstance(line, dict) and "kind" in line:
-            yield cast("Line", masker.mask_all(line, _PATHS))
+            yield cast("Line", masker.mask_all(line, PATH_FIELDS))
 
 
 def _is_changed(line: FileWrittenLine) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
 from shapefix.runtime.findings.collect import ProbeFindings, collect_findings
+from shapefix.runtime.findings.constructor_fixes import ReadText, read_text
 from shapefix.runtime.observations import Observations, ObservedModule, RaisedException, span
 from shapefix.runtime.protocol import BackwardLine, CollectiveLine, DescribedValue
 from shapefix.runtime.report.formatting import (
@@ -28,12 +29,13 @@ _PEER_LOST = re.compile(
     r"[Cc]onnection (closed|reset) by peer|[Cc]onnection refused|[Bb]roken pipe|gloo/transport|"
     r"[Tt]imed out|remote process exited"
 )
+_ON_RANKS = re.compile(r" \(on rank [\d, ]+ only\)$")
 _ENDED = ("finished", "exit", "os._exit")
 
 
-def rank_findings(run: ProbeRun) -> ProbeFindings:
-    """The findings of a run of several ranks, without repetitions."""
-    single = [collect_findings(_without_lost_peers(each, run.ranks)) for each in run.ranks]
+def rank_findings(run: ProbeRun, read: ReadText = read_text) -> ProbeFindings:
+    """The findings of a run of several ranks, without repetitions; read is that of collect_findings."""
+    single = [collect_findings(_without_lost_peers(each, run.ranks), read) for each in run.ranks]
     known: dict[tuple[object, ...], tuple[Diagnostic, list[int]]] = {}
     for rank, found in enumerate(single):
         for each in found.diagnostics:
@@ -69,6 +71,11 @@ def _with_ranks(each: Diagnostic, ranks: list[int], of: int) -> Diagnostic:
         return each
     named = ", ".join(map(str, ranks))
     return replace(each, message=f"{each.message} (on rank {named} only)")
+
+
+def without_ranks(message: str) -> str:
+    """The message of a finding without the part about its ranks."""
+    return _ON_RANKS.sub("", message)
 
 
 def _raised(run: ProbeRun) -> bool:

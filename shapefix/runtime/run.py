@@ -90,15 +90,18 @@ def probe_script(
     options: Sequence[str] = (),
     processes: int = 1,
     returned: Callable[[Observations], None] | None = None,
+    launcher: Sequence[str] = (),
 ) -> ProbeRun:
     """Run a script with its arguments in the current folder, for a number of training steps.
 
     script is a file, a folder with a `__main__.py`, a notebook, or with `--module` in options the name of a
     module. timeout is in seconds; options are further options of the agent. Several processes are ranks that
-    torchrun starts. returned is called with the observations once a model has returned, while the script
-    still runs. When this function returns, or is interrupted, no process of the run is left, and the files
-    that the script saved are deleted. Raises OSError if the interpreter cannot be started, and Unreadable for
-    a notebook without Python.
+    torchrun starts; launcher are its options for one of several nodes. returned is called with the
+    observations once a model has returned, while the script still runs.
+
+    When this function returns, or is interrupted, no process of the run is left, and the files that the
+    script saved are deleted. Raises OSError if the interpreter cannot be started, and Unreadable for a
+    notebook without Python.
     """
     with (
         sigterm_as_interrupt(),
@@ -117,14 +120,21 @@ def probe_script(
 
         wait = returned and FirstForward(folder / "observations.jsonl", masker_now, returned).wait
         result = agent_process.run_agent(
-            python, script, arguments, folder, steps, timeout, every, processes, plan, wait
+            python, script, arguments, folder, steps, timeout, every, processes, plan, wait, launcher
         )
         left = left_by_run(tree, plan)
         masker = masker_now()
-        names = [f".{rank}" for rank in range(processes)] if processes > 1 else [""]
+        number = max(processes, _ranks_in(folder)) if launcher else processes
+        names = [f".{rank}" for rank in range(number)] if processes > 1 else [""]
         ranks = tuple(observations.read(folder / f"observations.jsonl{name}", left, masker) for name in names)
     result = replace(result, output=masker.mask(result.output))
     return ProbeRun(script, ranks[0], result, timeout, ranks if processes > 1 else (), masker)
+
+
+def _ranks_in(folder: Path) -> int:
+    """The number of ranks with observations in a folder, those of other nodes included."""
+    ranks = (path.name.rpartition(".")[2] for path in folder.glob("observations.jsonl.*"))
+    return max((int(rank) + 1 for rank in ranks if rank.isdecimal()), default=0)
 
 
 def _cells(script: str, folder: Path) -> Sequence[str]:

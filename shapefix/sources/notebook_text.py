@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -92,6 +93,16 @@ class NotebookText(SourceText):
     def cell(self, number: int) -> str | None:
         """Return the text of a cell, None without one of this number."""
         return next((cell.text for cell in self.cells if cell.number == number), None)
+
+    def with_cells(self, texts: Mapping[int, str]) -> NotebookText:
+        """Return the notebook with other texts of some cells, by their numbers."""
+        rows = rows_of(self.text)
+        made: list[str] = []
+        for cell in self.cells:
+            made.append(rows[cell.first_row - 2])
+            text = texts.get(cell.number, cell.text)
+            made.append(text if not text or text.endswith(("\n", "\r")) else text + "\n")
+        return replace(self, text="".join(made))
 
     def encode(self) -> bytes:
         """Return the notebook with the edited cells. Raises Unreadable for an edited magic."""

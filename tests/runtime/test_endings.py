@@ -85,6 +85,27 @@ def test_a_time_limit_within_native_code_is_kept_too(tmp_path: Path) -> None:
     assert "time limit of 2 s" in ran.ending
 
 
+SLOW = "import time\ntime.sleep(6)\n"
+
+
+@pytest.mark.parametrize("imported", ["import slow", "__import__('slow')", "import fast"])
+def test_imports_of_libraries_do_not_count_against_the_time_limit(tmp_path: Path, imported: str) -> None:
+    libraries = tmp_path / "lib" / "site-packages"
+    libraries.mkdir(parents=True)
+    (libraries / "slow.py").write_text(SLOW)
+    (libraries / "fast.py").write_text("def __getattr__(name):\n    import slow\n    return slow\n")
+    script = f"import sys\nsys.path.append({str(libraries)!r})\n{imported}\n"
+    script += "fast.anything\n" if "fast" in imported else ""
+    ran = probed(tmp_path, script + MODEL + "model(torch.ones(2, 4))", timeout=4.0)
+    assert ran.ending.startswith("the script finished"), ran.ending
+    assert ran.run.process.seconds > 6
+
+
+def test_imports_of_own_modules_count(tmp_path: Path) -> None:
+    ran = probed(tmp_path, "import helper", timeout=3.0, helper=SLOW)
+    assert "stopped at the time limit of 3 s at helper.py:2" in ran.ending
+
+
 def test_much_output_is_not_kept(tmp_path: Path) -> None:
     ran = probed(tmp_path, "import sys\nfor _ in range(3000):\n    print('x' * 100_000)\nsys.exit('the end')")
     assert len(ran.run.process.output) <= 64 * 1024

@@ -11,7 +11,7 @@ import fork_server
 import pytest
 from probing import Probed, probed_file, run_shapefix
 
-from shapefix.cli.launchers import suggest_command
+from shapefix.cli.launchers import node_command, suggest_command
 from shapefix.cli.main import run
 
 TRAINING = """
@@ -192,10 +192,9 @@ def test_a_notebook_on_the_command_line(
             "train.py --epochs 3",
             "put the script's own arguments after `--`: `shapefix probe train.py -- --epochs 3`",
         ),
-        ("bad.ipynb --repair", "--repair does not support notebooks; pass a script"),
         (
             "train.py --nproc 2 --vram 4GiB",
-            "--nproc cannot be combined with --repair, --vram or --device fake",
+            "--nproc cannot be combined with --vram or --device fake",
         ),
         ("bad.ipynb --nproc 2", "--nproc does not support notebooks; pass a script or a module"),
         ("train.py --nproc 0", "'--nproc': 0 is not in the range 1<=x<=16"),
@@ -219,6 +218,44 @@ def test_a_command_line_that_means_another_is_answered_with_it(
     assert captured.err.startswith("error: ")
     assert said in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "script", "arguments", "processes"),
+    [
+        (
+            "torchrun --nnodes=2 --node-rank 1 --nproc-per-node 4 --rdzv-endpoint a:29400 train.py --lr 1",
+            "--nnodes=2 --node-rank 1 --nproc-per-node 4 --rdzv-endpoint a:29400",
+            "train.py",
+            ("--lr", "1"),
+            4,
+        ),
+        ("python3 -m torch.distributed.run --nnodes 1:3 -m pkg.train", "--nnodes 1:3", "pkg.train", (), 2),
+        (
+            "/bin/torchrun --nnodes 2 --standalone a.py -m x",
+            "--nnodes 2 --standalone",
+            "a.py",
+            ("-m", "x"),
+            2,
+        ),
+    ],
+)
+def test_torchrun_on_several_nodes(
+    line: str, options: str, script: str, arguments: tuple[str, ...], processes: int
+) -> None:
+    found = node_command(shlex.split(line))
+    assert found is not None
+    assert (" ".join(found.options), found.script, found.arguments) == (options, script, arguments)
+    assert (found.is_module, found.processes) == (script == "pkg.train", processes)
+    assert suggest_command(["--", *shlex.split(line)]) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["torchrun --nproc-per-node 2 train.py", "torchrun --nnodes 2", "train.py --nnodes 2 x", "python a.py"],
+)
+def test_other_command_lines_are_not_of_several_nodes(line: str) -> None:
+    assert node_command(shlex.split(line)) is None
 
 
 def test_a_file_and_an_interpreter_that_was_asked_for_are_no_launchers() -> None:

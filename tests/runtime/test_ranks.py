@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from textwrap import dedent
 
+import fork_server
 import pytest
 import torch
 from probing import Probed, probed_file, row, runs
@@ -14,6 +19,8 @@ from shapefix.runtime.protocol import CollectiveLine
 from shapefix.runtime.ranks import rank_lines
 
 pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TRAINING = """
     import os
@@ -245,3 +252,170 @@ def test_a_script_for_gpus_runs_as_ranks_on_the_cpu(tmp_path: Path) -> None:
     ran = ranked(tmp_path, FOR_GPUS)
     assert ran.found == [], ran.run.process.output
     assert [each.steps for each in ran.run.ranks] == [1, 1]
+
+
+SHARDED = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)).to(f"cuda:{rank}")
+    #
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    for step in range(3):
+        x, y = torch.randn(4, 8).cuda(), torch.randint(3, (4,)).cuda()
+        #
+        loss = nn.functional.cross_entropy(model(x), y)  # forward
+        loss.backward()  # backward
+        optimizer.step()
+        optimizer.zero_grad()
+    dist.destroy_process_group()
+"""
+WRAPPED = "    model = FullyShardedDataParallel(model, device_id=torch.cuda.current_device())\n"
+FULLY = "    fully_shard(model[0])\n    fully_shard(model)\n"
+
+
+@pytest.mark.parametrize("sharding", [pytest.param(WRAPPED, marks=pytest.mark.long), FULLY], ids=["1", "2"])
+def test_sharded_models_train(tmp_path: Path, sharding: str) -> None:
+    ran = ranked(tmp_path, SHARDED.replace("    #\n", sharding, 1))
+    right(ran)
+    assert [each.steps for each in ran.run.ranks] == [1, 1]
+    names = {line["name"] for line in ran.run.ranks[1].of(CollectiveLine)}
+    assert any("gather" in each for each in names)
+    assert any("scatter" in each for each in names)
+
+
+def test_a_forward_of_a_sharded_model_on_one_rank_only(tmp_path: Path) -> None:
+    script = SHARDED.replace("    #\n", FULLY, 1).replace("        #\n", "        if not rank: model(x)\n")
+    ran = ranked(tmp_path, script)
+    (found,) = ran.found
+    assert found.name == "different-collectives"
+    places = {row(script, "forward"), row(script, "backward")}
+    assert {step.span.row for step in found.evidence} <= places
+
+
+ASYNCHRONOUS = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    model = nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        weights = list(model.parameters())
+        #
+        works = [dist.all_reduce(each.grad, async_op=True) for each in weights]  # started
+        for work in works:
+            work.wait()
+        optimizer.step()
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        pytest.param("", "", marks=pytest.mark.long),
+        (
+            "weights = weights[:: -1 if rank else 1]",
+            "rank 0 calls `all_reduce` of f32[3, 4] while rank 1 calls `all_reduce` of f32[3]: "
+            "both wait forever",
+        ),
+        pytest.param(
+            "if rank: sys.exit()",
+            "rank 0 waits at `all_reduce` of f32[3, 4] for rank 1, which has ended",
+            marks=pytest.mark.long,
+        ),
+    ],
+    ids=["none", "order", "end"],
+)
+def test_asynchronous_collectives(tmp_path: Path, fault: str, said: str) -> None:
+    script = ASYNCHRONOUS.replace("        #\n", f"        {fault}\n" if fault else "")
+    ran = ranked(tmp_path, script)
+    if not said:
+        right(ran)
+        return
+    (found,) = ran.found
+    assert found.message == said
+    assert found.evidence[0].span.row == row(script, "started")
+
+
+NODES = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    model = DistributedDataParallel(torch.nn.Linear(4, 3).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), float(sys.argv[2]))
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4).cuda()).sum().backward()
+        total = torch.ones(2 if rank and sys.argv[1] == "unequal" else 1)
+        dist.all_reduce(total)  # reduced
+        optimizer.step()
+    dist.destroy_process_group()
+"""
+
+
+def on_two_nodes(folder: Path, *arguments: str) -> list[tuple[int, str]]:
+    """The exit codes and outputs of `probe` on two nodes, which are both this machine."""
+    (folder / "train.py").write_text(dedent(NODES))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    launch = [
+        "torchrun",
+        "--nnodes",
+        "2",
+        "--nproc-per-node",
+        "1",
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-id",
+        "job",
+    ]
+    launch += ["--rdzv-endpoint", endpoint, "--local-addr", "127.0.0.1"]
+    command = [sys.executable, "-m", "shapefix", "probe", "--timeout", "100", "--", *launch]
+    programs = [
+        subprocess.Popen(
+            [*command, "--node-rank", str(node), "train.py", *arguments],
+            cwd=folder,
+            env=os.environ
+            | {"PYTHONPATH": str(ROOT), "VIRTUAL_ENV": fork_server.virtual_environment(), "NO_COLOR": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for node in (0, 1)
+    ]
+    outputs = [program.communicate(timeout=200)[0] for program in programs]
+    return [(program.returncode, output) for program, output in zip(programs, outputs, strict=True)]
+
+
+@pytest.mark.long
+def test_two_nodes_report_all_ranks(tmp_path: Path) -> None:
+    for code, output in on_two_nodes(tmp_path, "equal", "0.1"):
+        assert code == 0, output
+        assert "ranks: 2 (gloo backend)" in output
+        assert output.count("1 training step, loss") == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_ranks_of_two_nodes_that_do_not_meet(tmp_path: Path) -> None:
+    for code, output in on_two_nodes(tmp_path, "unequal", "0.1"):
+        assert code == 1, output
+        assert "rank 0 calls `all_reduce` of f32[1]" in output
+        assert f"--> train.py:{row(NODES, 'reduced')}:5" in output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -98,7 +99,7 @@ def test_where_nothing_is_known_nothing_is_written(tmp_path: Path, script: str, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--apply"], "error: --apply requires --repair\n"),
+        (["--apply"], "error: --apply requires --repair or --vram\n"),
         (["--repair", "--vram", "4GiB"], "error: --vram and --repair cannot be combined"),
     ],
     ids=["apply-alone", "forecast"],
@@ -212,3 +213,72 @@ def test_a_nan_is_named_at_its_operation_as_without_repair(tmp_path: Path) -> No
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert f"--> train.py:{row(HEAD + NAN, 'fault')}:" in ran.stdout
     assert "loss-not-finite: the loss is nan: `log`" in ran.stdout
+
+
+CELLS = (
+    "import torch\nfrom torch import nn\n%matplotlib inline\nwidth = 64\n",
+    "# é\nmodel = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(width, 10))",
+    TRAIN.replace("    optimizer.zero_grad()\n", ""),
+)
+
+
+def notebook(*cells: str) -> str:
+    sources: list[dict[str, object]] = [
+        {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": [text]}
+        for text in cells
+    ]
+    return json.dumps({"cells": sources, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def test_the_cells_of_a_notebook_are_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "train.ipynb"
+    path.write_text(notebook(*CELLS))
+    shown = repair(tmp_path, "train.ipynb", "--repair")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert "+++ train.ipynb:cell 1\n" in shown.stdout
+    assert "+width = 288\n" in shown.stdout
+    assert "+    optimizer.zero_grad()\n" in shown.stdout
+    assert path.read_text() == notebook(*CELLS)
+    written = repair(tmp_path, "train.ipynb", "--repair", "--apply")
+    assert written.stderr.startswith("Repaired 2 findings in 1 file.")
+    cells = ["".join(each["source"]) for each in json.loads(path.read_text())["cells"]]
+    assert cells == [CELLS[0].replace("64", "288"), CELLS[1], TRAIN]
+
+
+def test_a_magic_is_not_changed(tmp_path: Path) -> None:
+    cells = (HEAD, "%time model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(64, 10))", TRAIN)
+    path = tmp_path / "train.ipynb"
+    path.write_text(notebook(*cells))
+    ran = repair(tmp_path, "train.ipynb", "--repair", "--apply")
+    assert (ran.returncode, ran.stderr[:15]) == (1, "Found no repair"), ran.stdout + ran.stderr
+    assert path.read_text() == notebook(*cells)
+
+
+RANKS = """\
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    labels = torch.ones(4, dtype=torch.int32 if rank else torch.long)
+    loss = nn.functional.cross_entropy(model(torch.ones(4, 4)), labels)
+    loss.backward()
+    for each in model.parameters():
+        dist.all_reduce(each.grad)
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_a_fault_of_one_rank_is_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(RANKS)
+    ran = repair(tmp_path, "train.py", "--repair", "--apply", "--nproc", "2")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert path.read_text() == RANKS.replace("4)), labels)", "4)), labels.long())")
+    assert "the finding is gone, and the script trains" in ran.stdout

@@ -24,7 +24,7 @@ from shapefix.checks.support.handlers import (
 )
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
-from shapefix.interpreter.modules import Place, dotted_name, nodes
+from shapefix.interpreter.modules import Place, children, dotted_name, nodes
 
 _OWN = frozenset(
     {"torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "torch.cuda.memory.OutOfMemoryError"}
@@ -104,14 +104,50 @@ def _outside(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
     outer, inner = rows[start.row - 1][: start.column - 1], rows[first.row - 1][: first.column - 1]
     if outer.strip() or inner.strip():
         return
+    is_direct = any(act.kind is StepKind.MODEL and act.calls == event.calls for act in event.acts)
+    held = _reassigned(tried.body, node.body) if is_direct else []
+    release = f"{' = '.join(held)} = None\n{inner}" if held else ""
     yield Fix(
         Applicability.SAFE,
         "retry after the `except` block: the exception and its tensors are freed by then",
         (
             _inserted(start, f"out_of_memory = False\n{outer}"),
-            _inserted(first, f"out_of_memory = True\n{outer}if out_of_memory:\n{inner}"),
+            _inserted(first, f"out_of_memory = True\n{outer}if out_of_memory:\n{inner}{release}"),
         ),
     )
+
+
+def _reassigned(tried: cst.BaseSuite, handler: cst.IndentedBlock) -> list[str]:
+    """Return the variables set in the `try`, and set again in the handler before they are read there.
+
+    If the model runs in the `try` itself, they keep tensors of the failed attempt after the handler.
+    """
+    certain = {
+        name
+        for statement in handler.body
+        if isinstance(statement, cst.SimpleStatementLine)
+        for name, is_set in _uses(statement)
+        if is_set
+    }
+    first: dict[str, bool] = {}
+    for name, is_set in _uses(handler):
+        first.setdefault(name, is_set)
+    tried_names = dict.fromkeys(name for name, is_set in _uses(tried) if is_set)
+    return [name for name in tried_names if name in certain and first[name]]
+
+
+def _uses(node: cst.CSTNode) -> Iterator[tuple[str, bool]]:
+    """Yield the names in a node in the order of their evaluation, each with whether it is set."""
+    if isinstance(node, cst.Assign):
+        yield from _uses(node.value)
+        for target in node.targets:
+            is_name = isinstance(target.target, cst.Name)
+            yield from ((name, is_name) for name, _ in _uses(target.target))
+    elif isinstance(node, cst.Name):
+        yield node.value, False
+    else:
+        for each in children(node):
+            yield from _uses(each)
 
 
 def _inserted(before: Span, text: str) -> Edit:

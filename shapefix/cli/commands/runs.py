@@ -89,7 +89,7 @@ class _ProbeCommand(click.Command):
     is_flag=True,
     help="Fix and run a copy until it trains; show the diff and the proof.",
 )
-@click.option("--apply", is_flag=True, help="Write the fixes proved by --repair.")
+@click.option("--apply", is_flag=True, help="Write the fixes proved by --repair, or the change of --vram.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report.")
 @click.option(
     "--baseline",
@@ -123,6 +123,7 @@ def probe(**given: Any) -> int:
     Exit codes: 0 if there are no findings, 1 if there are (with --vram: or if the step does not fit; with
     --repair: if any remain), 2 if the run shows too little to judge the script. More: `shapefix help probe`.
     """
+    from shapefix.cli.launchers import node_command
     from shapefix.cli.probe import probe
     from shapefix.cli.probe_options import ProbeOptions
 
@@ -132,6 +133,12 @@ def probe(**given: Any) -> int:
         return probe(ProbeOptions(script=module, arguments=(*named, *arguments), module=True, **given))
     if script is None:
         raise click.UsageError("missing argument 'SCRIPT'")
+    node = node_command((script, *arguments))
+    if node is not None:
+        given |= {"processes": node.processes, "launcher": node.options}
+        return probe(
+            ProbeOptions(script=node.script, arguments=node.arguments, module=node.is_module, **given)
+        )
     return probe(ProbeOptions(script=script, arguments=arguments, **given))
 
 

@@ -36,12 +36,17 @@ def shapes(**given: Any) -> int:
     return shapes(**given)
 
 
-@cli.command(short_help="Add asserts, annotations or comments on tensor sizes to a model.")
+@cli.command(short_help="Add asserts on tensor sizes to a model, or handlers of exhausted memory.")
 @click.argument("target", metavar="FILE[:NAME]")
 @click.option(
     "--style",
     type=click.Choice(["asserts", "jaxtyping", "comments"]),
     help="What to write. [default: asserts] With --remove, what to remove. [default: all of them]",
+)
+@click.option(
+    "--oom",
+    is_flag=True,
+    help="Write handlers of exhausted GPU memory around training steps. With --remove, remove only these.",
 )
 @click.option("--apply", is_flag=True, help="Write the change to the file.")
 @click.option("--remove", is_flag=True, help="Remove what `shapefix guard` wrote.")
@@ -57,6 +62,9 @@ def guard(**given: Any) -> int:
     asserts    asserts at the start of functions
     jaxtyping  the same as annotations, if the project depends on jaxtyping
     comments   comments with the sizes of assigned tensors, at the end of lines
+
+    With --oom, a training step that runs out of GPU memory is repeated in parts of its batch, whose gradients
+    add up. With accelerate or a Trainer, the library searches a batch size that fits.
 
     Exit codes: 0 if there is nothing to change or the change was written, 1 if there is a change to apply, 2
     if the file could not be guarded. More: `shapefix help guard`.

@@ -19,16 +19,18 @@ import torch.distributed
 import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
-from ..protocol import CollectiveDoneLine, CollectiveLine, DescribedValue
+from ..protocol import CollectiveDoneLine, CollectiveLine, CollectiveWaitLine, DescribedValue
 from . import frames
 from .describe import describe
 from .distributed import FinishedProcesses, write_request
 from .session import Session
 
 NAMES = (
-    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
+    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
+    "all_to_all",
     "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "gather", "gather_object",
-    "monitored_barrier", "new_group", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+    "monitored_barrier", "new_group", "reduce", "reduce_scatter", "reduce_scatter_single",
+    "reduce_scatter_tensor", "scatter",
     "scatter_object_list",
 )  # fmt: skip
 # The argument whose sizes must be equal on all ranks; what is scattered may differ.
@@ -61,6 +63,7 @@ class Collectives:
         self._number = 0
         self._called: dict[str, list[str]] = {}
         self._open: tuple[str, float] | None = None
+        self._works: dict[int, tuple[int, str]] = {}
         self._looked = 0.0
 
     def call(
@@ -102,6 +105,23 @@ class Collectives:
             self._running = False
             self._open = None
         session.sink.write(CollectiveDoneLine(kind="collective_done", number=number))
+        if isinstance(out, torch.distributed.Work):
+            self._works[id(out)] = number, group
+        return out
+
+    def wait(self, work: Any, original: Callable[[], Any]) -> Any:
+        """Call original, a wait for an asynchronous collective, between two lines."""
+        number, group = self._works.pop(id(work), (0, ""))
+        session = self._session
+        if not number or self._running or not session.watches():
+            return original()
+        session.sink.write(CollectiveWaitLine(kind="collective_wait", number=number, over=False))
+        self._open = group, time.monotonic()
+        try:
+            out = original()
+        finally:
+            self._open = None
+        session.sink.write(CollectiveWaitLine(kind="collective_wait", number=number, over=True))
         return out
 
     def is_deadlocked(self) -> bool:
@@ -113,7 +133,7 @@ class Collectives:
         group = waits[0]
         own = self._called[group]
         theirs = [_calls(path, group) for path in self._others]
-        return any(len(each) >= len(own) and each[len(own) - 1] != own[-1] for each in theirs)
+        return any(one != other for each in theirs for one, other in zip(own, each, strict=False))
 
 
 def _agreement(call: CollectiveLine) -> str:
@@ -169,6 +189,40 @@ def install(session: Session, files: str) -> None:
         if hasattr(torch.distributed, name):
             setattr(torch.distributed, name, _watched(getattr(torch.distributed, name), name, collectives))
     _replicas(collectives)
+    _works(collectives)
+    _sharded_on_cpu()
+
+
+def _works(collectives: Collectives) -> None:
+    """Watch the waits for asynchronous collectives."""
+    original = torch.distributed.Work.wait
+
+    @functools.wraps(original)
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return collectives.wait(self, lambda: original(self, *args, **kwargs))
+
+    torch.distributed.Work.wait = wait
+
+
+def _sharded_on_cpu() -> None:
+    """Let FullyShardedDataParallel run without a GPU; it looks for one unless it gets a device."""
+    try:
+        from torch.distributed.fsdp import FullyShardedDataParallel
+    except ImportError:
+        return
+    original = FullyShardedDataParallel.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not torch.cuda.is_available():
+            given = signature.bind(self, *args, **kwargs).arguments
+            given.pop("self")
+            given["device_id"] = torch.device("cpu")
+            args, kwargs = (), given
+        original(self, *args, **kwargs)
+
+    FullyShardedDataParallel.__init__ = __init__
 
 
 def _watched(original: Callable[..., Any], name: str, collectives: Collectives) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ..protocol import GradientNorm
+from .sharding import is_readable, local_part
 
 _MODULES = 500
 
@@ -41,7 +42,8 @@ def gradient_numbers(gradients: Sequence[tuple[str, Any]], weights: Mapping[str,
     every: list[float] = []
     zeros = 0
     with torch.no_grad(), contextlib.suppress(Exception):
-        for name, gradient in gradients:
+        for name, whole in gradients:
+            gradient = local_part(whole)
             norm = _norm(gradient)
             every.append(norm * norm)
             if not gradient.is_sparse:
@@ -51,7 +53,7 @@ def gradient_numbers(gradients: Sequence[tuple[str, Any]], weights: Mapping[str,
             if name in weights:
                 of_gradients, of_weights = squares.setdefault(name.rpartition(".")[0], ([], []))
                 of_gradients.append(norm * norm)
-                of_weights.append(_norm(weights[name]) ** 2)
+                of_weights.append(_norm(local_part(weights[name])) ** 2)
         found.all_zero = 0 < zeros == len(gradients)
         norms = [
             GradientNorm(module=module, norm=math.sqrt(sum(of_gradients)), weights=math.sqrt(sum(of_weights)))
@@ -68,7 +70,7 @@ def gradient_numbers(gradients: Sequence[tuple[str, Any]], weights: Mapping[str,
 def has_gradient(parameter: Any) -> bool:
     """Whether a parameter has a dense gradient with a number other than zero."""
     gradient = getattr(parameter, "grad", None)
-    if gradient is None or gradient.is_sparse:
+    if gradient is None or gradient.is_sparse or not is_readable(gradient):
         return False
     # The norm is faster than `any`; squares of tiny numbers may be 0.
     return _norm(gradient) != 0 or bool(gradient.detach().any())

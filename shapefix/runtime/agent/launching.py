@@ -14,8 +14,8 @@ import linecache
 import os
 import sys
 import types
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..protocol import ScriptLine, SkippedMagicLine, SourceLine
@@ -30,13 +30,17 @@ class NothingToRun(Exception):
 
 @dataclass(frozen=True)
 class Launch:
-    """A script to run: name is a path, or a module's name; cells is a file with the cells of a notebook."""
+    """A script to run: name is a path, or a module's name; cells is a file with the cells of a notebook.
+
+    edits are those of the script's file, texts are the files with other texts of cells, by their real paths.
+    """
 
     name: str
     arguments: Sequence[str]
     module: bool = False
     cells: str | None = None
     edits: Sequence[str] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def run(launch: Launch, session: Session) -> None:
@@ -109,15 +113,23 @@ def _notebook(launch: Launch, session: Session) -> None:
     for cell in cells:
         for row, text in cell["skipped"]:
             session.sink.write(SkippedMagicLine(kind="skipped_magic", file=cell["path"], row=row, text=text))
-        rows = cell["text"].splitlines(keepends=True)
+        text = _cell_text(cell, launch.texts)
         # Without a time, so that linecache does not look for a newer file.
-        linecache.cache[cell["path"]] = len(cell["text"]), None, rows, cell["path"]
+        linecache.cache[cell["path"]] = len(text), None, text.splitlines(keepends=True), cell["path"]
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        code = compile_with_hooks(cell["text"].encode(), cell["path"], flags)
+        code = compile_with_hooks(text.encode(), cell["path"], flags)
         if code.co_flags & inspect.CO_COROUTINE:
             asyncio.run(eval(code, names))
         else:
             exec(code, names)
+
+
+def _cell_text(cell: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    other = texts.get(os.path.realpath(cell["path"]))
+    if other is None:
+        return str(cell["text"])
+    with open(other, encoding="utf-8", newline="") as file:  # noqa: PTH123
+        return file.read()
 
 
 class _Shell:

@@ -57,6 +57,10 @@ _BEGUN = re.compile(
 )
 
 
+PATH_FIELDS = ("executable", "file", "kind", "path", "roots", "sha256")
+"""The fields of lines without secrets."""
+
+
 def is_secret_name(name: str) -> bool:
     """Whether a variable or option with this name holds a secret."""
     return bool(_NAME.search(name)) and not _NOT_NAMES.search(name.upper())

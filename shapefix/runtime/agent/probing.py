@@ -46,10 +46,11 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     # Before any import of the script's: a process with threads cannot enter a namespace.
     protection = isolation.protect(options.protect) if options.protect is not None else isolation.NONE
-    if options.overlay is not None:
+    texts = _texts(options)
+    if texts:
         from . import overlay
 
-        overlay.install(overlay.read(options.overlay))
+        overlay.install(texts)
     if options.ranks is not None:
         options.observations += f".{os.environ['RANK']}"
     session = Session(LineFile(options.observations), options.steps)
@@ -75,9 +76,12 @@ def main(arguments: list[str]) -> None:
 def _install_hooks(session: Session, options: argparse.Namespace, overlays: list[str]) -> Any:
     """Set all hooks. Ends the process if there is no torch, or no such device."""
     from . import watchdog
+    from .import_time import ImportTime
 
     alone = options.ranks is None
-    watchdog.start(session, options.timeout, 0.0 if alone else time.time() - options.ranks, alone=alone)
+    import_time = ImportTime(options.observations, alone)
+    elapsed = 0.0 if not options.ranks else time.time() - options.ranks
+    watchdog.start(session, options.timeout, import_time, elapsed, alone=alone)
     if options.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
@@ -145,9 +149,11 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
         training.before_backward = origins.before_backward
         origins.install()
     if options.ranks is not None:
-        from . import collectives
+        from . import collectives, node_mirror
 
-        collectives.install(session, options.observations.rpartition(".")[0])
+        files = options.observations.rpartition(".")[0]
+        collectives.install(session, files)
+        node_mirror.install(session, files, lambda: _masker(options))
     roots = {os.getcwd(), os.path.dirname(os.path.abspath(options.script))}  # noqa: PTH100, PTH109, PTH120
     roots = {os.getcwd()} if options.module else roots  # noqa: PTH109
     mapped = disk.Disk(session, options.saves, sorted(roots), overlays)
@@ -209,13 +215,26 @@ def _watch_exit(session: Session) -> None:
     os._exit = _exit  # type: ignore[assignment]
 
 
+def _masker(options: argparse.Namespace) -> masking.Masker:
+    known = (*masking.secret_values(os.environ), *masking.secret_arguments(options.arguments))
+    added = masking.added_secrets(os.path.join(options.saves, "secrets.jsonl"))  # noqa: PTH118
+    return masking.Masker([*known, *added])
+
+
+def _texts(options: argparse.Namespace) -> dict[str, str]:
+    """The files with other texts of the user's files and cells, by their real paths."""
+    from . import overlay
+
+    return {} if options.overlay is None else overlay.read(options.overlay)
+
+
 def _run_script(session: Session, exceptions: Any, options: argparse.Namespace) -> int:
     """Run the script to its end, and write how it ended; returns the exit code."""
     from . import frames, launching
 
     error: BaseException | None = None
     launch = launching.Launch(
-        options.script, options.arguments, options.module, options.cells, options.rewrite
+        options.script, options.arguments, options.module, options.cells, options.rewrite, _texts(options)
     )
     try:
         launching.run(launch, session)

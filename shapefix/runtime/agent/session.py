@@ -100,6 +100,7 @@ class Session:
     guessed_at: UserPlace | None = None
     process: int = field(default_factory=os.getpid)
     before_end: Callable[[], None] = lambda: None
+    after_end: Callable[[], None] = lambda: None
     is_deadlocked: Callable[[], bool] = lambda: False
     on_batch_requested: Callable[[FrameType], None] = lambda frame: None
     on_phase: Callable[[str | None], None] = lambda phase: None
@@ -175,6 +176,7 @@ class Session:
                     reserved_cuda=reserved_cuda,
                 )
             )
+            self.after_end()
 
 
 def _peak_process() -> int | None:

@@ -26,6 +26,7 @@ from .exceptions import ExceptionRecorder
 from .gradient_norms import GradientNumbers, gradient_numbers
 from .module_calls import ModuleCalls
 from .session import Session, steps_done
+from .sharding import is_sharded
 from .step_times import StepTimes
 from .watchers import not_finite
 from .watchers.kept_graphs import KeptGraphs
@@ -293,6 +294,9 @@ class TrainingWatcher:
             if id(each) in names
         }
         numbers = gradient_numbers(gradients, weights) if known else GradientNumbers()
+        if any(is_sharded(each) for group in optimizer.param_groups for each in group["params"]):
+            # This rank has a part of each gradient only.
+            numbers = GradientNumbers(not_finite=numbers.not_finite)
         return GradientsLine(
             kind="gradients",
             optimizer=type(optimizer).__name__,
@@ -323,7 +327,8 @@ class TrainingWatcher:
         others = {id(each): each for root in self._modules.roots for each in root.parameters()}
         others |= {id(each): each for each in self._optimizers.parameters()}
         return any(
-            each.grad is not None and (self._session.sizes_only or bool(each.grad.any()))
+            each.grad is not None
+            and (self._session.sizes_only or is_sharded(each.grad) or bool(each.grad.any()))
             for key, each in others.items()
             if key not in own
         )

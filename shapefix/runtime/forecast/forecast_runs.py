@@ -110,7 +110,8 @@ def _savings(
     progress(f"{setting.name} {setting.value // 2}")
     found = _changed(script, vram, setting, setting.value // 2)
     if found is not None and found.length != peak.length and found.live < peak.live:
-        yield MemorySaving("length", f"{setting.name} {setting.value // 2} instead of {setting.value}", found)
+        label = f"{setting.name} {setting.value // 2} instead of {setting.value}"
+        yield MemorySaving("length", label, found, setting=setting)
 
 
 def _combined(

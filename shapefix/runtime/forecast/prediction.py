@@ -53,12 +53,16 @@ class BatchSearch:
 
 @dataclass(frozen=True)
 class MemorySaving:
-    """A run with one change or several, their label in reports, the code for them, and the peak."""
+    """A run with one change or several, their label in reports, the code for them, and the peak.
+
+    setting is that of a size, if the change is another size.
+    """
 
     what: str
     label: str
     peak: StepPeak
     code: str = ""
+    setting: BatchSetting | None = None
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,16 @@ class MemoryForecast:
 
 @dataclass(frozen=True)
 class FittingChange:
-    """A change to make a step fit, the code for it if it is short, and the reserved bytes at most."""
+    """A change to make a step fit, the code for it if it is short, and the reserved bytes at most.
 
+    what is `batch` or that of a MemorySaving.
+    """
+
+    what: str
     text: str
     code: str
     reserved: int
+    setting: BatchSetting | None = None
 
 
 def fitting_changes(forecast: MemoryForecast) -> Iterator[FittingChange]:
@@ -99,10 +108,11 @@ def fitting_changes(forecast: MemoryForecast) -> Iterator[FittingChange]:
     if fit is not None and fit.largest is not None and batch is not None:
         size, steps = accumulation(batch, fit.largest)
         text = f"batch {size} and {steps} accumulation steps"
-        yield FittingChange(text, "", fit.tried[fit.largest].reserved)
+        yield FittingChange("batch", text, "", fit.tried[fit.largest].reserved)
     for saving in forecast.savings:
         if saving.peak.reserved <= forecast.budget:
-            yield FittingChange(saving.label, saving.code, saving.peak.reserved)
+            reserved = saving.peak.reserved
+            yield FittingChange(saving.what, saving.label, saving.code, reserved, saving.setting)
 
 
 def step_peak(observed: Observations) -> StepPeak | None:

@@ -42,7 +42,7 @@ from .models import (
     RowTrialLine,
     SignatureUse,
 )
-from .ranks import CollectiveDoneLine, CollectiveLine
+from .ranks import CollectiveDoneLine, CollectiveLine, CollectiveWaitLine
 from .script import (
     CallSiteLine,
     CallSiteReturnedLine,
@@ -111,6 +111,7 @@ __all__ = [
     "Collator",
     "CollectiveDoneLine",
     "CollectiveLine",
+    "CollectiveWaitLine",
     "DescribedValue",
     "DeviceCopyLine",
     "EmptyStepLine",
@@ -239,6 +240,7 @@ Line = (
     | LayoutCopyLine
     | CollectiveLine
     | CollectiveDoneLine
+    | CollectiveWaitLine
     | MemoryTimelineLine
     | StepMemoryLine
     | TrialAppliedLine

@@ -19,6 +19,14 @@ class CollectiveLine(TypedDict):
     group: list[int] | None
 
 
+class CollectiveWaitLine(TypedDict):
+    """The asynchronous collective of a number is waited for, or over."""
+
+    kind: Literal["collective_wait"]
+    number: int
+    over: bool
+
+
 class CollectiveDoneLine(TypedDict):
     """The collective of the same number returned."""
 

@@ -11,23 +11,32 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from shapefix.diagnostics import Fix, Span
+from shapefix.diagnostics import Fix, Span, cell_of
 from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
+from shapefix.sources.notebook_text import NotebookText
 from shapefix.sources.text import SourceText, Unreadable, read_source
 
 
 class OriginalSources:
-    """The files as they were when they were first read, by real path."""
+    """The files as they were when they were first read, by real path; a cell of a notebook is a file, too."""
 
     def __init__(self) -> None:
         self._known: dict[str, SourceText] = {}
 
     def source(self, path: str) -> SourceText:
-        """The text of the file at path. Raises Unreadable."""
+        """The text of the file or cell at path. Raises Unreadable."""
         key = os.path.realpath(path)
         if key not in self._known:
-            self._known[key] = read_source(key)
+            cell = cell_of(key)
+            self._known[key] = read_source(key) if cell is None else self._cell(key, *cell)
         return self._known[key]
+
+    def _cell(self, key: str, notebook: str, number: int) -> SourceText:
+        source = self.source(notebook)
+        text = source.cell(number) if isinstance(source, NotebookText) else None
+        if text is None:
+            raise Unreadable("has no such cell")
+        return SourceText(key, text)
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,15 @@ class PatchedSources:
         if any(each.postponed for each in plans.values()):
             raise InvalidEdit("the repairs overlap each other")
         texts = {**self.texts, **{key: each.splice(self.text(key)) for key, each in plans.items()}}
-        return PatchedSources(self.originals, texts), AppliedRepair(self, plans)
+        patched = PatchedSources(self.originals, texts)
+        if any(cell_of(key) for key in plans):
+            try:
+                for _, new in patched.file_changes():
+                    new.encode()
+            except Unreadable as error:
+                # The edit is in a row with IPython's own syntax.
+                raise InvalidEdit(error.message) from None
+        return patched, AppliedRepair(self, plans)
 
     def origin(self, span: Span) -> Span:
         """The place in the user's file of a place in this copy.
@@ -106,11 +123,25 @@ class PatchedSources:
         return span
 
     def changes(self) -> Iterator[tuple[SourceText, SourceText]]:
-        """Each changed file before and after, by path."""
+        """Each changed file or cell before and after, by path."""
         for key, text in sorted(self.texts.items()):
             old = self.originals.source(key)
             if text != old.text:
                 yield old, replace(old, text=text)
+
+    def file_changes(self) -> Iterator[tuple[SourceText, SourceText]]:
+        """Each changed file before and after, by path; the changed cells of a notebook are one change."""
+        notebooks: dict[str, dict[int, str]] = {}
+        for old, new in self.changes():
+            cell = cell_of(old.path)
+            if cell is None:
+                yield old, new
+            else:
+                notebooks.setdefault(cell[0], {})[cell[1]] = new.text
+        for path, texts in notebooks.items():
+            whole = self.originals.source(path)
+            assert isinstance(whole, NotebookText)
+            yield whole, whole.with_cells(texts)
 
     def write_overlay(self, folder: Path) -> Path | None:
         """Write the changed texts to a folder for the agent; None if nothing is changed.

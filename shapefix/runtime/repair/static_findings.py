@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from shapefix.diagnostics import Applicability, Diagnostic, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Severity, cell_of
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
@@ -36,14 +36,15 @@ class StaticFindings:
         own = tuple(path for path in map(os.path.realpath, files) if self.owns(path))
         key = (own, sources.key)
         if own and key not in self._known:
-            overlay = {new.path: new.encode() for _, new in sources.changes()}
+            overlay = {new.path: new.encode() for _, new in sources.file_changes()}
             found = CheckSession(own, self._settings, overlay=overlay, run_importers=False).run().findings()
             self._known[key] = tuple(sorted((each for each in found if not each.is_answer), key=_rank))
         return self._known[key] if own else ()
 
     def is_reported(self, finding: Diagnostic) -> bool:
         """Whether `check` reports a finding with the configuration of the project."""
-        return finding.code in self._reported.reported(finding.span.path)
+        cell = cell_of(finding.span.path)
+        return finding.code in self._reported.reported(finding.span.path if cell is None else cell[0])
 
     def owns(self, path: str) -> bool:
         """Whether a real path belongs to the project; other files are not repaired."""

@@ -13,9 +13,11 @@ from shapefix.runtime.findings import nan_blame
 from shapefix.runtime.findings.collect import ProbeFindings, collect_findings, exception_diagnostic
 from shapefix.runtime.findings.nan_blame import with_nan_origins
 from shapefix.runtime.observations import RaisedException
-from shapefix.runtime.protocol import SourceLine
+from shapefix.runtime.protocol import ScriptLine, SourceLine
+from shapefix.runtime.ranks import rank_findings, without_ranks
 from shapefix.runtime.repair.patched_sources import PatchedSources
 from shapefix.runtime.run import ProbeRun, probe_script
+from shapefix.sources.text import is_notebook
 
 _MILESTONES = ("optimizer_step", "backward", "module_exit", "batch", "loader")
 
@@ -30,6 +32,7 @@ class ProbeCommand:
     steps: int
     timeout: float
     options: Sequence[str] = ()
+    processes: int = 1
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class RepairTrial:
 
     def failure(self, found: Diagnostic) -> RaisedException | None:
         """The exception of a finding of this run, if there is one."""
-        return self._failures.get(replace(found, fixes=()))
+        return self._failures.get(replace(found, fixes=(), message=without_ranks(found.message)))
 
     def reach(self, found: Diagnostic) -> tuple[int, ...]:
         """The progress of the run at a finding: steps, backwards, returned calls, batches, loaders.
@@ -78,15 +81,20 @@ class RepairTrial:
     @cached_property
     def files(self) -> tuple[str, ...]:
         """The executed files of the user's."""
-        return tuple(dict.fromkeys(line["file"] for line in self.run.observed.of(SourceLine)))
+        files = [line["file"] for line in self.run.observed.of(SourceLine)]
+        ran = self.run.observed.first(ScriptLine)
+        if ran is not None and is_notebook(ran["file"]):
+            files.append(ran["file"])
+        return tuple(dict.fromkeys(files))
 
     @cached_property
     def _failures(self) -> Mapping[Diagnostic, RaisedException]:
         known: dict[Diagnostic, RaisedException] = {}
-        for failure in self.run.observed.exceptions:
-            found = exception_diagnostic(failure, self.run.observed)
-            if found is not None:
-                known.setdefault(found, failure)
+        for observed in self.run.ranks or (self.run.observed,):
+            for failure in observed.exceptions:
+                found = exception_diagnostic(failure, observed)
+                if found is not None:
+                    known.setdefault(found, failure)
         return known
 
 
@@ -135,11 +143,15 @@ class TrialRunner:
             def run_script(*more: str) -> ProbeRun:
                 return probe_script(
                     command.python, command.script, command.arguments, command.steps, command.timeout,
-                    [*options, *more],
+                    [*options, *more], command.processes,
                 )  # fmt: skip
 
             run = run_script()
-            found = collect_findings(run.observed, sources.read)
+            found = (
+                rank_findings(run, sources.read)
+                if run.ranks
+                else collect_findings(run.observed, sources.read)
+            )
             found = with_nan_origins(found, lambda: run_script(nan_blame.OPTION).observed)
         trial = RepairTrial(sources, run, found)
         self._known[sources.key] = trial

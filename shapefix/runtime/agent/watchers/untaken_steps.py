@@ -11,6 +11,7 @@ import torch
 from ...protocol import CarriedGradientsLine, EmptyStepLine, MissingStepLine, UserPlace
 from ..gradient_norms import has_gradient
 from ..session import Session
+from ..sharding import is_readable
 from .loss_graphs import LossGraphs
 from .optimizer_parameters import OptimizerWatcher
 
@@ -120,7 +121,8 @@ class UntakenSteps:
         changed = self._changed()
         self._place = self._place or site
         if changed or not self._values:
-            small = [each for each in leaves if each.numel() <= _ELEMENTS][:_SAMPLED]
+            readable = (each for each in leaves if is_readable(each))
+            small = [each for each in readable if each.numel() <= _ELEMENTS][:_SAMPLED]
             self._values = [(weakref.ref(each), _on_cpu(each)) for each in small]
         return changed
 
@@ -144,7 +146,10 @@ class UntakenSteps:
 
     def _changed(self) -> bool:
         known = [(ref(), value) for ref, value in self._values]
-        return any(tensor is not None and not _equal(tensor, value) for tensor, value in known)
+        return any(
+            tensor is not None and is_readable(tensor) and not _equal(tensor, value)
+            for tensor, value in known
+        )
 
 
 def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,1 @@
+"""`shapefix guard --oom`: handlers of exhausted GPU memory around training steps."""
