@@ -91,8 +91,10 @@ def template_pattern(template: str) -> re.Pattern[str]:
     """Compile a template of a message; whitespace in it matches any whitespace.
 
     The first text that ends a field ends it for good: trying the others takes time, and leads no further.
+    `...` at the end of a template is for any further text, also none.
     """
-    parts = _FIELD.split(template)
+    is_open = template.endswith("...")
+    parts = _FIELD.split(template.removesuffix("..."))
     pattern = _literal(parts[0])
     for number in range(1, len(parts), 3):
         name, kind, literal = parts[number : number + 3]
@@ -103,7 +105,7 @@ def template_pattern(template: str) -> re.Pattern[str]:
         else:
             value = r".+?" if parts[0] or number > 1 else r"(?<!\S)\S+?"
         pattern += f"(?>(?P<{name}>{value}){_literal(literal)})"
-    return re.compile(pattern)
+    return re.compile(pattern + (r"[\s\S]*" if is_open else ""))
 
 
 def _literal(text: str) -> str:
