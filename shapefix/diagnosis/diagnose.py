@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -34,6 +35,11 @@ from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.light_dataclasses import dataclass
 from shapefix.report.view import View
 
+_IN_TICKS = re.compile(r"`([^`]+)`")
+_OF_SETTINGS = frozenset(
+    {"SF407", "SF408", "SF409", "SF414", "SF415", "SF416", "SF610", "SF611", "SF614", "SF615"}
+)
+"""The rules about settings, signatures, names and checkpoints."""
 _MOST_FILES = 200
 """The most files of a project that is searched for the cause of a message alone."""
 _MOST_REPORTS = 100
@@ -156,11 +162,22 @@ def _with_origins(
     known = {(span.path, span.row) for span in (finding.span, *(step.span for step in finding.evidence))}
     origins = (
         *(number_origins(run, error.message) if run is not None and is_here else ()),
-        *(sample_origins(run) if run is not None else ()),
+        *(sample_origins(run, _named(finding)) if run is not None and _is_of_samples(finding) else ()),
         *attribute_places(frames, folder, finding.message),
     )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
     return (replace(found[0], origins=new), *found[1:])
+
+
+def _named(finding: Diagnostic) -> frozenset[str]:
+    """Return the expressions in the text of a finding about its line: the rejected operand."""
+    here = [step.message for step in finding.evidence if step.span == finding.span]
+    return frozenset(_IN_TICKS.findall(" ".join(here) or finding.message))
+
+
+def _is_of_samples(finding: Diagnostic) -> bool:
+    """Whether the samples of a dataset have a part in a finding: not in one about settings or arguments."""
+    return finding.code not in _OF_SETTINGS
 
 
 def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -> Diagnosis | None:

@@ -29,6 +29,7 @@ _MOST_ORIGINS = 6
 _MOST_MESSAGE = 400
 _STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_STATED_SIZE = re.compile(r"\d+(?: comes|, `| is stated)|`\w+` is \d+")
 
 
 def render(
@@ -213,7 +214,9 @@ def _hidden(cause: ErrorCause, view: View) -> Iterator[str]:
 
 
 def _origins(cause: ErrorCause, view: View) -> Iterator[str]:
-    yield from _places("\nWhere the sizes come from:\n", cause.origins, view)
+    is_of_sizes = any(_STATED_SIZE.match(each.message) for each in cause.origins)
+    what = "sizes" if is_of_sizes else "values"
+    yield from _places(f"\nWhere the {what} come from:\n", cause.origins, view)
 
 
 def _places(title: str, steps: Sequence[Evidence], view: View) -> Iterator[str]:

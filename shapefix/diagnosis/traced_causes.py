@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from shapefix.diagnosis.called_definitions import CalledDefinition, called_definition
+from shapefix.diagnosis.called_definitions import OF_CALLS, CalledDefinition, called_definition
 from shapefix.diagnosis.causes import Confidence, ErrorCause
-from shapefix.diagnosis.definitions import definitions
+from shapefix.diagnosis.definitions import argument_definitions, definitions
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
@@ -47,6 +47,18 @@ _ABOUT_SIZES = frozenset(
 """The error pages whose numbers are sizes of tensors."""
 _OF_NAMES = frozenset({"missing-key", "checkpoint-keys", "checkpoint-sizes"})
 """The error pages about names of two sides: those of the value, and those of its origin."""
+_OF_MACHINES = frozenset(
+    {"collective-mismatch", "convolution-engine", "cuda-initialization", "cuda-memory-access"}
+    | {"cudnn-failure", "device-assert", "disk-full", "gloo-timeout", "gpu-number", "hub-access"}
+    | {"hub-unreachable", "import-name", "kernel-image", "loader-timeout", "map-worker-died"}
+    | {"missing-module", "missing-package", "mps-memory", "mps-operator", "mps-placeholder"}
+    | {"nccl-failure", "nccl-timeout", "no-bitsandbytes", "no-nccl", "numpy-binary", "numpy-unavailable"}
+    | {"old-driver", "out-of-memory", "port-in-use", "process-group", "recursion", "relative-import"}
+    | {"rendezvous-timeout", "rendezvous-variables", "shared-library", "start-method", "too-many-files"}
+    | {"torchvision-version", "trainer-needs-accelerate", "worker-died", "worker-start", "circular-import"}
+    | {"rank-lost", "reraise-without-exception", "host-memory"}
+)
+"""The error pages about the machine, its software or the processes, and not about values."""
 
 
 def traced_cause(
@@ -101,8 +113,9 @@ def _traced_cause(
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected:
         # Known sizes that fit each other are those of another run.
+        is_of_other_run = explanation.name in _ABOUT_SIZES and run is not None and not run.has_unknown
         if run is None or not run.has_unknown or not origins:
-            return None
+            return None if is_of_other_run else _of_arguments(explanation, frames, folder)
     message = explanation.what
     return ErrorCause(
         _diagnostic(explanation, message, frames, origins),
@@ -113,6 +126,10 @@ def _traced_cause(
 
 def _text_of(origin: SizeOrigin) -> str:
     is_function = origin.name.endswith("()")
+    if is_function and origin.code.startswith(("return", "yield")):
+        return f"`{origin.name}` returns it here"
+    if is_function and not origin.code.startswith(("def ", "async def ")):
+        return f"`{origin.name}` ends here, and returns nothing"
     if is_function:
         return f"`{origin.name}` may return nothing"
     if re.search(rf"\b{re.escape(origin.name)}\b.*[=:]|\bfor\b", origin.code) is None:
@@ -137,6 +154,24 @@ def _of_values(
     confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
     found = _diagnostic(explanation, explanation.what, frames, origins)
     return ErrorCause(found, confidence, is_at_failing_line=True)
+
+
+def _of_arguments(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], folder: str
+) -> ErrorCause | None:
+    """Return the failing line, with the assignments of all its values; None for an error without values."""
+    is_changed = any(frame.is_changed or frame.is_region for frame in frames)
+    if is_changed or explanation.name in _OF_MACHINES | OF_CALLS:
+        return None
+    found = argument_definitions(frames, folder)
+    if not found:
+        return None
+    evidence = [_stated(each.path, each.row, _text_of(each)) for each in found]
+    return ErrorCause(
+        _diagnostic(explanation, explanation.what, frames, evidence),
+        Confidence.LIKELY,
+        is_at_failing_line=True,
+    )
 
 
 def _of_call(

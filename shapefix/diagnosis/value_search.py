@@ -10,6 +10,7 @@ from shapefix.diagnosis.project_frames import ProjectFrame, source_files
 from shapefix.diagnosis.size_origins import SizeOrigin, last_name
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.engine.parse_limits import LARGEST
+from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable
 
 _LOADS = frozenset(
@@ -27,8 +28,17 @@ _LOADS = frozenset(
 """Last parts of the names of functions that read data from a file."""
 _WRAPPERS = frozenset({"dict", "enumerate", "iter", "list", "next", "tqdm", "trange"})
 """Functions with the elements of their argument."""
+_COMMON = frozenset(
+    {"forward", "step", "train", "eval", "backward", "update", "get", "items", "values", "to"}
+)
+"""Names of methods that objects of libraries have, too."""
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_PARTS = frozenset({"copy", "get", "items", "keys", "pop", "values"})
+"""Methods with parts of their object as results."""
 _MOST_STEPS = 60
 _MOST_FILES = 200
+_MOST_CALLS = 4
+"""The most calls of a class that are followed."""
 
 
 def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
@@ -41,18 +51,33 @@ def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
     return found[0] if len(found) == 1 else None
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """A statement that a value is followed from; the rows are those of the whole text.
+
+    caller is the number of the scope with the call of its function, None if it is unknown.
+    """
+
+    path: str
+    row: int
+    last: int
+    caller: int | None
+
+
 class ValueSearch:
     """Follows an argument back through assignments, loops and the calls of a stack, to loads of data.
 
     is_deep is false if only the value itself is wanted, not those it was computed from. folder is that of
-    the project, to look for functions in other files.
+    the project, to look for functions and calls in other files. Scopes are numbered: those of the frames
+    first, then those of the statements on the way.
     """
 
     def __init__(self, frames: Sequence[ProjectFrame], folder: str = "", *, is_deep: bool = True) -> None:
         self._frames = frames
         self._folder = folder
         self._wholes: dict[str, tuple[WholeText, ast.Module]] = {}
-        self._seen: set[tuple[int, str]] = set()
+        self._scopes: list[_Scope] = []
+        self._seen: set[tuple[str, int, str]] = set()
         self._is_deep = is_deep
         self.found: list[SizeOrigin] = []
         self.steps: list[SizeOrigin] = []
@@ -66,13 +91,11 @@ class ValueSearch:
 
     def expressions(self, number: int) -> Iterator[ast.expr]:
         """Yield the expressions in the statement of a frame."""
-        frame, parsed = self._frames[number], self._parsed(number)
+        scope, parsed = self._scope(number), self._parsed(number)
         if parsed is None:
             return
-        whole, tree = parsed
-        first, last = frame.span.row + whole.rows_before, frame.span.end_row + whole.rows_before
-        for node in ast.walk(tree):
-            if isinstance(node, ast.expr) and first <= node.lineno <= last:
+        for node in ast.walk(parsed[1]):
+            if isinstance(node, ast.expr) and scope.row <= node.lineno <= scope.last:
                 yield node
 
     def follow(self, number: int, value: ast.expr) -> None:
@@ -86,6 +109,8 @@ class ValueSearch:
             self._follow_attribute(number, attribute, tree)
             return
         if not self._is_deep and self._seen and not _is_access(value):
+            if isinstance(value, ast.Call):
+                self._follow_results(number, value.func, tree)
             return
         for node in ast.walk(value):
             if isinstance(node, ast.Call) and last_name(node.func) in _LOADS and not self._is_own(node, tree):
@@ -94,43 +119,114 @@ class ValueSearch:
                 self.found.append(SizeOrigin("", path, row, line))
                 return
         for node in ast.walk(value):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                self._follow_results(number, node.func.id, tree)
+            if isinstance(node, ast.Call):
+                self._follow_results(number, node.func, tree)
         for node in ast.walk(value):
-            if isinstance(node, ast.Name) and (number, node.id) not in self._seen:
-                self._seen.add((number, node.id))
+            if isinstance(node, ast.Name):
                 self._follow_name(number, node.id, tree)
+            elif isinstance(node, ast.Attribute) and self._is_deep and (name := _own_attribute(node)):
+                self._follow_attribute(number, name, tree)
+
+    def _is_new(self, number: int, name: str, tree: ast.Module) -> bool:
+        """Check and note that a name of a scope was not followed before."""
+        function = self._function(number, tree)
+        key = (self._scope(number).path, function.lineno if function is not None else 0, name)
+        is_new = key not in self._seen
+        self._seen.add(key)
+        return is_new
 
     def _follow_name(self, number: int, name: str, tree: ast.Module) -> None:
+        if not self._is_new(number, name, tree):
+            return
         function = self._function(number, tree)
-        parameters = _parameters(function)
-        if function is not None and name in parameters and number > 0:
-            is_method = parameters[0] in ("self", "cls")
-            is_by_name = name in [each.arg for each in function.args.kwonlyargs]
-            position = -1 if is_by_name else parameters.index(name) - is_method
-            for value in self._arguments(number - 1, function.name, position, name):
-                known = len(self.steps)
-                self.follow(number - 1, value)
-                if len(self.steps) == known:
-                    self._step(number - 1, name, value)
+        for expression in self.expressions(number):
+            for part in expression.generators if isinstance(expression, _COMPREHENSIONS) else ():
+                if name in _names([part.target]):
+                    self._step(number, name, part.iter)
+                    self.follow(number, part.iter)
+                    return
+        if function is not None and name in _parameters(function):
+            self._follow_parameter(number, function, name, tree)
             return
         last = self._row(number)
         # Those after the failing line have not run yet.
         run = [
             node for node in ast.walk(function or tree) if isinstance(node, ast.stmt) and node.lineno < last
         ]
+        known = len(self.steps)
         for node in sorted(run, key=lambda node: -node.lineno):
-            if isinstance(node, ast.Assign) and name in _names(node.targets):
+            if (value := _assigned(node, name)) is not None:
                 self._step(number, name, node)
-                self.follow(number, node.value)
-            elif isinstance(node, (ast.For, ast.AsyncFor)) and name in _names([node.target]):
-                self._step(number, name, node)
-                self.follow(number, node.iter)
+                self.follow(self._at(number, node), value)
         if function is not None and name not in _bound(function):
-            for statement in tree.body:
-                if isinstance(statement, ast.Assign) and name in _names(statement.targets):
-                    self._step(number, name, statement)
-                    self.follow(number, statement.value)
+            self._follow_global(number, name, tree)
+        if len(self.steps) == known:
+            self._follow_import(name, tree)
+
+    def _follow_global(self, number: int, name: str, tree: ast.Module) -> None:
+        for statement in tree.body:
+            if (value := _assigned(statement, name)) is not None:
+                self._step(number, name, statement)
+                self.follow(self._at(number, statement, is_outer=True), value)
+
+    def _follow_import(self, name: str, tree: ast.Module) -> None:
+        """Follow a name from a module of the project."""
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom) or not node.module:
+                continue
+            for each in node.names:
+                if (each.asname or each.name) == name:
+                    for path in self._modules(node.module):
+                        number = self._scope_of(path, LARGEST, LARGEST, None)
+                        parsed = self._parsed(number)
+                        if parsed is not None:
+                            self._follow_global(number, each.name, parsed[1])
+
+    def _modules(self, name: str) -> list[str]:
+        """Return the file of a module of the project, if there is only one."""
+        end = name.replace(".", "/")
+        paths = islice(source_files(self._folder), _MOST_FILES) if self._folder else ()
+        ends = (f"/{end}.py", f"/{end}/__init__.py")
+        found = [path for path in paths if path.replace("\\", "/").endswith(ends)]
+        return found if len(found) == 1 else []
+
+    def _follow_parameter(self, number: int, function: ast.FunctionDef, name: str, tree: ast.Module) -> None:
+        """Follow a parameter to the calls of its function, or to its default."""
+        owner = self._class(number, tree)
+        called = owner.name if function.name == "__init__" and owner is not None else function.name
+        caller = self._scope(number).caller
+        position = _position(function, name)
+        if caller is not None:
+            passed = [(caller, value) for value in self._arguments(caller, called, position, name)]
+        elif function.name == "__init__":
+            passed = list(self._constructed(called, position, name))
+        else:
+            passed = []
+        for at, value in passed:
+            known = len(self.steps)
+            self.follow(at, value)
+            if len(self.steps) == known:
+                self._step(at, name, value)
+        default = _default(function, name)
+        if not passed and default is not None:
+            self._step(number, name, default)
+            if isinstance(default, ast.Name):
+                self.follow(number, default)
+
+    def _constructed(self, name: str, position: int, parameter: str) -> Iterator[tuple[int, ast.expr]]:
+        """Yield the values of a parameter in the calls of a class of the project, with their scopes."""
+        own = [frame.span.path for frame in self._frames if not frame.is_missing]
+        others = islice(source_files(self._folder), _MOST_FILES) if self._folder else ()
+        left = _MOST_CALLS
+        for path in dict.fromkeys((*own, *others)):
+            parsed = self._parse(path)
+            for statement in _statements(parsed[1]) if parsed is not None and name in parsed[0].text else ():
+                for call in _own_calls(statement):
+                    if last_name(call.func) == name and left:
+                        left -= 1
+                        scope = self._scope_of(path, statement.lineno, call.end_lineno or call.lineno, None)
+                        for value in _value_of(call, position, parameter):
+                            yield scope, value
 
     def _arguments(self, number: int, called: str, position: int, name: str) -> Iterator[ast.expr]:
         """Yield the values of a parameter in the statement of a frame.
@@ -145,23 +241,21 @@ class ValueSearch:
                 if isinstance(call.func, ast.Attribute):
                     yield call.func.value
                 continue
-            yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
-            if len(call.args) > position >= 0:
-                yield call.args[position]
+            yield from _value_of(call, position, name)
 
     def _follow_attribute(self, number: int, name: str, tree: ast.Module) -> None:
         """Follow the assignments to an attribute of `self`, in the class of a frame."""
-        if (number, f"self.{name}") in self._seen:
+        owner = self._class(number, tree)
+        key = (self._scope(number).path, owner.lineno if owner is not None else 0, f"self.{name}")
+        if key in self._seen:
             return
-        self._seen.add((number, f"self.{name}"))
-        for node in ast.walk(self._class(number, tree) or ast.Module([], [])):
+        self._seen.add(key)
+        for node in ast.walk(owner or ast.Module([], [])):
             if isinstance(node, ast.Call) and _fills(node, name):
                 self._step(number, f"self.{name}", node)
             elif isinstance(node, ast.Assign) and name in map(_own_attribute, _parts(node.targets)):
                 self._step(number, f"self.{name}", node)
-                function = _around(tree, node.lineno)
-                if not (isinstance(node.value, ast.Name) and node.value.id in _parameters(function)):
-                    self.follow(number, node.value)
+                self.follow(self._at(number, node, is_outer=True), node.value)
 
     def _class(self, number: int, tree: ast.Module) -> ast.ClassDef | None:
         """Return the innermost class around a frame's statement."""
@@ -173,9 +267,26 @@ class ValueSearch:
         ]
         return max(around, key=lambda node: node.lineno, default=None)
 
+    def _scope(self, number: int) -> _Scope:
+        if number >= len(self._frames):
+            return self._scopes[number - len(self._frames)]
+        span = self._frames[number].span
+        parsed = None if self._frames[number].is_missing else self._parse(span.path)
+        before = parsed[0].rows_before if parsed is not None else 0
+        return _Scope(span.path, span.row + before, span.end_row + before, number - 1 if number else None)
+
+    def _scope_of(self, path: str, row: int, last: int, caller: int | None) -> int:
+        self._scopes.append(_Scope(path, row, last, caller))
+        return len(self._frames) + len(self._scopes) - 1
+
+    def _at(self, number: int, node: ast.stmt | ast.expr, *, is_outer: bool = False) -> int:
+        """Return the scope of another statement of the same function, or of another one of its file."""
+        scope = self._scope(number)
+        last = node.lineno if isinstance(node, (ast.For, ast.AsyncFor)) else node.end_lineno or node.lineno
+        return self._scope_of(scope.path, node.lineno, last, None if is_outer else scope.caller)
+
     def _row(self, number: int) -> int:
-        frame, parsed = self._frames[number], self._parsed(number)
-        return frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
+        return self._scope(number).row
 
     def _step(self, number: int, name: str, node: ast.stmt | ast.expr) -> None:
         parsed = self._parsed(number)
@@ -184,17 +295,38 @@ class ValueSearch:
             line = parsed[0].text.split("\n")[node.lineno - 1].strip()
             self.steps.append(SizeOrigin(name, path, row, line))
 
-    def _follow_results(self, number: int, called: str, tree: ast.Module) -> None:
-        """Add the loads of data in a function of the file, if it returns their results."""
-        if (number, f"{called}()") in self._seen:
+    def _follow_results(self, number: int, called: ast.expr, tree: ast.Module) -> None:
+        """Follow the results of a function or method of the project."""
+        name = last_name(called)
+        if not name or not self._is_new(number, f"{name}()", tree):
             return
-        self._seen.add((number, f"{called}()"))
-        own = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == called]
-        for function in own:
-            for value in _results_of(function):
-                self.follow(number, value)
-        if not own:
-            self._step_through(called)
+        functions = self._called(number, called, tree)
+        for path, function in functions if len(functions) == 1 else ():
+            for node in _own_nodes(function):
+                value = node.value if isinstance(node, (ast.Return, ast.Yield)) else None
+                if value is None or isinstance(value, ast.Constant):
+                    continue
+                scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)  # type: ignore[attr-defined]
+                self._step(scope, f"{name}()", value)
+                self.follow(scope, value)
+
+    def _called(self, number: int, called: ast.expr, tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
+        """Return the functions of the project that a call may run, with the paths of their files."""
+        name = last_name(called)
+        path = self._scope(number).path
+        if isinstance(called, ast.Name):
+            own = [
+                (path, node) for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name
+            ]
+            return own or self._in_project(name)
+        owner = self._class(number, tree) if _own_attribute(called) else None
+        if owner is not None:
+            methods = [(path, node) for node in _methods(owner) if node.name == name]
+            if methods:
+                return methods
+        if not isinstance(called, ast.Attribute) or name in _COMMON:
+            return []
+        return self._in_project(name) or self._in_project(name, are_methods=True)
 
     def _is_own(self, call: ast.Call, tree: ast.Module) -> bool:
         """Whether a call is one of a function of the project, `load(path)`."""
@@ -204,47 +336,37 @@ class ValueSearch:
         own = any(isinstance(each, ast.FunctionDef) and each.name == name for each in tree.body)
         return own or bool(self._in_project(name))
 
-    def _in_project(self, called: str) -> list[tuple[WholeText, ast.FunctionDef]]:
-        """Return the functions of the project with a name."""
+    def _in_project(self, called: str, *, are_methods: bool = False) -> list[tuple[str, ast.FunctionDef]]:
+        """Return the functions of the project with a name, or the methods."""
         if not self._folder:
             return []
         paths = islice(source_files(self._folder), _MOST_FILES)
-        return [found for path in paths for found in _functions(path, called)]
+        return [(path, found) for path in paths for found in self._functions(path, called, are_methods)]
 
-    def _step_through(self, called: str) -> None:
-        """Add the results of the only function of the project with a name, and the assignments to them."""
-        found = self._in_project(called)
-        if len(found) != 1:
-            return
-        whole, function = found[0]
-        rows = whole.text.split("\n")
-        returned = [node for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
-        names = {each.id for node in returned for each in ast.walk(node) if isinstance(each, ast.Name)} - set(
-            _parameters(function)
-        )
-        assigned = [
-            node
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign) and names & _names(node.targets)
-        ]
-        steps: list[tuple[str, ast.stmt]] = [(f"{called}()", node) for node in returned]
-        assigned.sort(key=lambda node: -node.lineno)
-        steps += [(ast.unparse(node.targets[0]), node) for node in assigned]
-        for name, node in steps:
-            path, row = whole.place(node.lineno)
-            self.steps.append(SizeOrigin(name, path, row, rows[node.lineno - 1].strip()))
+    def _functions(self, path: str, name: str, are_methods: bool) -> Iterator[ast.FunctionDef]:
+        parsed = self._parse(path, f"def {name}(")
+        for node in parsed[1].body if parsed is not None else ():
+            inner = _methods(node) if are_methods and isinstance(node, ast.ClassDef) else ()
+            for each in inner if are_methods else (node,):
+                if isinstance(each, ast.FunctionDef) and each.name == name:
+                    yield each
 
     def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:
         """Return the innermost function around a frame's statement."""
         return _around(tree, self._row(number))
 
     def _parsed(self, number: int) -> tuple[WholeText, ast.Module] | None:
-        path = self._frames[number].span.path
+        return self._parse(self._scope(number).path)
+
+    def _parse(self, path: str, text: str = "") -> tuple[WholeText, ast.Module] | None:
+        """Parse a file with a text in it; None without it, or for a broken file."""
         if path not in self._wholes:
             try:
                 whole = whole_text(path)
+                if text not in whole.text or len(whole.text) > LARGEST:
+                    return None
                 self._wholes[path] = whole, ast.parse(whole.text)
-            except (Unreadable, SyntaxError, ValueError, RecursionError):
+            except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
                 return None
         return self._wholes[path]
 
@@ -265,14 +387,16 @@ def _fills(node: ast.Call, name: str) -> bool:
 
 
 def _is_access(node: ast.expr) -> bool:
-    """Whether an expression only names a value: `batch`, `batch["ids"]`, `enumerate(loader)`."""
+    """Whether an expression only names a value: `batch["ids"]`, `enumerate(loader)`, `losses.items()`."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        if isinstance(node, ast.Call):
-            if last_name(node.func) not in _WRAPPERS or not node.args:
-                return False
-            node = node.args[0]
-        else:
+        if not isinstance(node, ast.Call):
             node = node.value
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _PARTS:
+            node = node.func.value
+        elif last_name(node.func) not in _WRAPPERS or not node.args:
+            return False
+        else:
+            node = node.args[0]
     return isinstance(node, ast.Name)
 
 
@@ -313,24 +437,65 @@ def _bound(function: ast.FunctionDef) -> set[str]:
     return stored | {each.arg for each in function.args.args}
 
 
-def _results_of(function: ast.FunctionDef) -> Iterator[ast.expr]:
-    """Yield the values returned by a function, and those of the names in them."""
-    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
-    yield from returned
-    names = {node.id for value in returned for node in ast.walk(value) if isinstance(node, ast.Name)}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and names & _names(node.targets):
-            yield node.value
+def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
+    """Return the value that a statement assigns to a name, or the values it loops over."""
+    match node:
+        case ast.Assign(targets=targets, value=value) if name in _names(targets):
+            return value
+        case ast.AugAssign(target=ast.Name(id=target), value=value) if target == name:
+            return value
+        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
+            return value
+        case ast.For(target=loop, iter=values) | ast.AsyncFor(target=loop, iter=values) if name in _names(
+            [loop]
+        ):
+            return values
+    return None
 
 
-def _functions(path: str, name: str) -> Iterator[tuple[WholeText, ast.FunctionDef]]:
-    """Yield the functions of a file with a name, outside of classes."""
-    try:
-        whole = whole_text(path)
-        is_there = f"def {name}" in whole.text and len(whole.text) <= LARGEST
-        tree = ast.parse(whole.text if is_there else "")
-    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            yield whole, node
+def _position(function: ast.FunctionDef, name: str) -> int:
+    """Return the position of a parameter in a call, -1 for one that is passed by name only."""
+    ordered = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    is_method = bool(ordered) and ordered[0] in ("self", "cls")
+    return ordered.index(name) - is_method if name in ordered else -1
+
+
+def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
+    """Return the default of a parameter."""
+    arguments = function.args
+    ordered = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(reversed(ordered), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return next((value for each, value in pairs if each.arg == name), None)
+
+
+def _value_of(call: ast.Call, position: int, name: str) -> Iterator[ast.expr]:
+    """Yield the value of a parameter in a call."""
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
+    if len(call.args) > position >= 0:
+        yield call.args[position]
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    return (each for each in ast.walk(node) if isinstance(each, ast.stmt))
+
+
+def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """Yield the calls of a statement, without those of its body."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt):
+            yield from (each for each in ast.walk(child) if isinstance(each, ast.Call))
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes below one, without those of inner functions and classes."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield child
+            yield from _own_nodes(child)
+
+
+def _methods(cls: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    return (each for each in cls.body if isinstance(each, ast.FunctionDef))

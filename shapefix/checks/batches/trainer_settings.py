@@ -155,7 +155,9 @@ def _without_data(
         f"the trainer is to evaluate by {_words(evaluated)}, but gets no `eval_dataset`",
         evidence=[
             *call_trace(event),
-            Evidence(made.span, f"asks for evaluations by {_words(evaluated)}", Role.CAUSE),
+            Evidence(
+                _stated(made, *_EVALUATION).span, f"asks for evaluations by {_words(evaluated)}", Role.CAUSE
+            ),
             Evidence(event.place.span, "no `eval_dataset` is given"),
         ],
         error=_NO_DATA,
@@ -186,13 +188,17 @@ def _without_metric(
         if keys is None or any(name.endswith(each.removeprefix("eval_")) for each in (*keys, *_OWN)):
             return
         reason = f"`compute_metrics` returns {', '.join(f'`{each}`' for each in keys)}"
-        shown = _place(function).span
+        shown = _result(function).span
     yield rule.diagnostic(
         event.place.span,
         f"the best model is chosen by `{wanted}`, but {reason}",
         evidence=[
             *call_trace(event),
-            Evidence(made.span, f"asks for the model with the best `{wanted}`", Role.CAUSE),
+            Evidence(
+                _stated(made, "metric_for_best_model").span,
+                f"asks for the model with the best `{wanted}`",
+                Role.CAUSE,
+            ),
             Evidence(shown, reason),
         ],
         error=_NO_METRIC,
@@ -234,10 +240,25 @@ def _arguments_of_metrics(event: OperationCalled, rule: Rule) -> Iterator[Diagno
     )
 
 
+def _stated(made: Place, *names: str) -> Place:
+    """Return the value of a setting in the call that makes the settings; the call itself without one."""
+    for each in made.node.args if isinstance(made.node, cst.Call) else ():
+        if each.keyword is not None and each.keyword.value in names:
+            return Place(made.module, each.value)
+    return made
+
+
 def _place(function: Value) -> Place:
     assert isinstance(function, FunctionValue)
     node = function.node
     return Place(function.module, node.name if isinstance(node, cst.FunctionDef) else node)
+
+
+def _result(function: Value) -> Place:
+    """Return the last `return` of a function; its name without one."""
+    assert isinstance(function, FunctionValue)
+    returned = [each for each in nodes(function.node) if isinstance(each, cst.Return)]
+    return Place(function.module, returned[-1]) if returned else _place(function)
 
 
 def _keys(function: Value) -> tuple[str, ...] | None:
