@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 
 from shapefix.diagnosis.explanations import MessageExplanation
@@ -73,7 +73,7 @@ def definitions(
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
-    steps = list(dict.fromkeys(search.steps))
+    steps = _before(frames[-1], search.steps)
     if explanation.name == "second-backward":
         # What is computed from its own earlier value keeps the graph of the step before.
         steps.sort(key=lambda step: -step.row if _is_carried(step) else 0)
@@ -164,5 +164,10 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
             each.follow(last, node)
             found[name] = each.steps
     in_turn = (step for steps in zip_longest(*found.values()) for step in steps if step is not None)
-    own = {(frame.span.path, frame.row) for frame in frames}
-    return tuple(step for step in dict.fromkeys(in_turn) if (step.path, step.row) not in own)[:_MOST_OF_LINE]
+    return tuple(_before(frames[-1], in_turn)[:_MOST_OF_LINE])
+
+
+def _before(frame: ProjectFrame, steps: Iterable[SizeOrigin]) -> list[SizeOrigin]:
+    """Return each step once, without those of the failing line itself."""
+    own = {(frame.span.path, row) for row in range(frame.span.row, frame.span.end_row + 1)}
+    return [step for step in dict.fromkeys(steps) if (step.path, step.row) not in own]

@@ -166,7 +166,17 @@ def _with_origins(
         *attribute_places(frames, folder, finding.message),
     )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
+    columns = [each for each in new if each.message.startswith("column")]
+    stated = [each for each in columns if _names_column(each.message, finding.message)]
+    if stated:
+        new = tuple(each for each in new if each not in columns or each in stated)
     return (replace(found[0], origins=new), *found[1:])
+
+
+def _names_column(text: str, message: str) -> bool:
+    """Whether a message names one of some columns; the Trainer renames `label` to `labels`."""
+    named = _IN_TICKS.findall(message)
+    return any(name in named or f"{name}s" in named for name in _IN_TICKS.findall(text))
 
 
 def _named(finding: Diagnostic) -> frozenset[str]:

@@ -120,7 +120,10 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
             continue
         for frame in members:
             place = known[id(frame)]
-            rows.append((_where(place, view), one_line(frame.text or f"in {frame.function}")))
+            row = _where(place, view), one_line(frame.text or f"in {frame.function}")
+            # A generator expression has a frame of its own, in the same line.
+            if rows[-1:] != [row]:
+                rows.append(row)
     own = [number for number, (where, _) in enumerate(rows) if where]
     if len(own) > _MOST_FRAMES:
         first, last = own[2], own[-3]

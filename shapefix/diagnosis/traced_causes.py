@@ -249,7 +249,7 @@ def _diagnostic(
     calls = (
         Evidence(frame.span, "called here", Role.CALL, " ".join(frame.frame.text.split()))
         for frame in frames[:-1]
-        if not frame.is_missing
+        if not frame.is_missing and frame.span != frames[-1].span
     )
     failure = Evidence(span, "this line failed", Role.FAILURE)
     return Diagnostic(

@@ -121,8 +121,9 @@ class ValueSearch:
         for node in ast.walk(value):
             if isinstance(node, ast.Call):
                 self._follow_results(number, node.func, tree)
+        inner = {name for node in ast.walk(value) for name in _own_targets(node)}
         for node in ast.walk(value):
-            if isinstance(node, ast.Name):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inner:
                 self._follow_name(number, node.id, tree)
             elif isinstance(node, ast.Attribute) and self._is_deep and (name := _own_attribute(node)):
                 self._follow_attribute(number, name, tree)
@@ -451,6 +452,11 @@ def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
         ):
             return values
     return None
+
+
+def _own_targets(node: ast.AST) -> set[str]:
+    """Return the names bound by a comprehension."""
+    return _names([each.target for each in node.generators]) if isinstance(node, _COMPREHENSIONS) else set()
 
 
 def _position(function: ast.FunctionDef, name: str) -> int:

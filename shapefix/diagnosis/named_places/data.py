@@ -36,11 +36,6 @@ def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
                 if quoted["name"] in names:
                     text = f"`{quoted['name']}` is text: it is in quotes"
                     yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
-    for parsed in failure.files():
-        for name, value in named_values(parsed.tree):
-            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
-            if name in names and is_text and _DECIMAL.fullmatch(ast.literal_eval(value)):
-                yield parsed.place(value, f"`{name}` is text: it is in quotes")
     for parsed, call in failure.calls("add_argument"):
         option = call.args[-1] if call.args else None
         given = {keyword.arg for keyword in call.keywords}
@@ -48,6 +43,13 @@ def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
             if option_name(str(option.value)) in names:
                 kind = _type_of_default(call)
                 yield parsed.place(call, f"this option is text: `type={kind}` is missing")
+    options = {id(each) for _, call in failure.calls("add_argument") for each in ast.walk(call)}
+    for parsed in failure.files():
+        for name, value in named_values(parsed.tree):
+            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+            if name in names and is_text and id(value) not in options:
+                if _DECIMAL.fullmatch(ast.literal_eval(value)):
+                    yield parsed.place(value, f"`{name}` is text: it is in quotes")
 
 
 def _given_names(failure: ExplainedFailure) -> Iterator[str]:
