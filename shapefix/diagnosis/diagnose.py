@@ -27,7 +27,7 @@ from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
-from shapefix.diagnosis.traced_causes import traced_cause
+from shapefix.diagnosis.traced_causes import line_fix, traced_cause
 from shapefix.diagnosis.value_origins import sample_origins
 from shapefix.diagnostics import Diagnostic, in_run_order
 from shapefix.engine.session import CheckSession
@@ -141,6 +141,7 @@ def _diagnosed(
         run = runs.of(own)
         if found:
             found = _with_origins(found, error, own, run, sources.folder)
+            found = _with_fix(found, error, explanation, own, sources.folder)
         else:
             traced = traced_cause(error, explanation, own, run, layer, sources.folder)
             found = () if traced is None else (traced,)
@@ -171,6 +172,25 @@ def _with_origins(
     if stated:
         new = tuple(each for each in new if each not in columns or each in stated)
     return (replace(found[0], origins=new), *found[1:])
+
+
+def _with_fix(
+    found: tuple[ErrorCause, ...],
+    error: ErrorReport,
+    explanation: MessageExplanation | None,
+    frames: Sequence[ProjectFrame],
+    folder: str,
+) -> tuple[ErrorCause, ...]:
+    """Give the first cause the repair by the message, if it is at the failing line and its rule has none."""
+    first = found[0]
+    fix = first.finding.fix
+    has_edits = fix is not None and bool(fix.edits)
+    if has_edits or explanation is None or not first.is_at_failing_line:
+        return found
+    by_message = line_fix(error, explanation, frames, folder, first.evidence)
+    if by_message is None:
+        return found
+    return (replace(first, finding=replace(first.finding, fixes=(by_message,))), *found[1:])
 
 
 def _names_column(text: str, message: str) -> bool:

@@ -23,7 +23,7 @@ from shapefix.diagnosis.symbol_origins import symbol_origins
 from shapefix.diagnosis.traced_fixes import traced_fix
 from shapefix.diagnosis.value_origins import batch_places, tensor_origins, value_origins
 from shapefix.diagnosis.whole_texts import whole_text
-from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
+from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Fix, Role, Severity, Span
 from shapefix.sources.text import Unreadable
 
 _SIMILAR = 0.7
@@ -73,10 +73,46 @@ def traced_cause(
     found = _traced_cause(report, explanation, frames, run, layer, folder)
     if found is not None and any(frame.is_changed for frame in frames):
         found = replace(found, confidence=Confidence.LIKELY)
-    if found is None or explanation is None:
+    if explanation is None:
         return found
-    fix = traced_fix(ExplainedFailure(explanation, frames, folder), found.finding.evidence)
-    return found if fix is None else replace(found, finding=replace(found.finding, fixes=(fix,)))
+    if found is None:
+        # A line with a repair is the cause itself.
+        fix = line_fix(report, explanation, frames, folder, ())
+        found = None if fix is None else _at_line(explanation, frames, ())
+    else:
+        fix = line_fix(report, explanation, frames, folder, found.finding.evidence)
+    return (
+        found
+        if fix is None or found is None
+        else replace(found, finding=replace(found.finding, fixes=(fix,)))
+    )
+
+
+def line_fix(
+    report: ErrorReport,
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    folder: str,
+    evidence: Sequence[Evidence],
+) -> Fix | None:
+    """Return the repair of an error by its page, if the sources are those of the run."""
+    if not _is_present(frames):
+        return None
+    raised_in = report.frames[-1].path if report.frames else ""
+    return traced_fix(ExplainedFailure(explanation, frames, folder, raised_in), evidence)
+
+
+def _is_present(frames: Sequence[ProjectFrame]) -> bool:
+    """Whether the sources are those of the run."""
+    is_here = bool(frames) and not frames[-1].is_missing and not frames[-1].is_lost
+    return is_here and not any(frame.is_changed or frame.is_region for frame in frames)
+
+
+def _at_line(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], evidence: Sequence[Evidence]
+) -> ErrorCause:
+    found = _diagnostic(explanation, explanation.what, frames, evidence)
+    return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
 
 
 def _traced_cause(
@@ -160,18 +196,15 @@ def _of_arguments(
     explanation: MessageExplanation, frames: Sequence[ProjectFrame], folder: str
 ) -> ErrorCause | None:
     """Return the failing line, with the assignments of all its values; None for an error without values."""
-    is_changed = any(frame.is_changed or frame.is_region for frame in frames)
-    if is_changed or explanation.name in _OF_MACHINES | OF_CALLS:
+    if not _is_present(frames) or explanation.name in _OF_MACHINES | OF_CALLS:
         return None
     found = argument_definitions(frames, folder)
     if not found:
         return None
-    evidence = [_stated(each.path, each.row, _text_of(each)) for each in found]
-    return ErrorCause(
-        _diagnostic(explanation, explanation.what, frames, evidence),
-        Confidence.LIKELY,
-        is_at_failing_line=True,
-    )
+    # The short report shows the first and the last one.
+    in_order = (*found[:1], *found[2:], *found[1:2])
+    evidence = [_stated(each.path, each.row, _text_of(each)) for each in in_order]
+    return _at_line(explanation, frames, evidence)
 
 
 def _of_call(

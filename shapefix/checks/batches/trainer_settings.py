@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import appended, argument, replaced
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Role
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.versions import DataRequired
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.events import OperationCalled
@@ -173,6 +173,7 @@ def _without_metric(
     wanted = _constant(fields.get("metric_for_best_model"))
     if not isinstance(wanted, str) or not _chooses_best(fields):
         return
+    keys: tuple[str, ...] | None = ()
     name = wanted.removeprefix("eval_")
     if name in _OWN or _evaluates(event) or len(event.positional) > 5:
         return
@@ -202,7 +203,7 @@ def _without_metric(
             Evidence(shown, reason),
         ],
         error=_NO_METRIC,
-        fixes=[Fix(Applicability.DISPLAY, "name a metric that `compute_metrics` returns", ())],
+        fixes=[_only_metric(_stated(made, "metric_for_best_model"), made, keys or ())],
     )
 
 
@@ -238,6 +239,14 @@ def _arguments_of_metrics(event: OperationCalled, rule: Rule) -> Iterator[Diagno
             Fix(Applicability.DISPLAY, "take one argument, and unpack it: `logits, labels = prediction`", ())
         ],
     )
+
+
+def _only_metric(stated: Place, made: Place, keys: tuple[str, ...]) -> Fix:
+    """Return the fix to name the only metric of the project."""
+    if len(keys) != 1 or stated is made or not isinstance(stated.node, cst.SimpleString):
+        return Fix(Applicability.DISPLAY, "name a metric that `compute_metrics` returns", ())
+    edit = Edit(stated.span, f'"{keys[0]}"')
+    return Fix(Applicability.UNSAFE, f"choose it by `{keys[0]}`", (edit,))
 
 
 def _stated(made: Place, *names: str) -> Place:
