@@ -82,7 +82,7 @@ model.parameters()
 """,
     "key of a dictionary that a library reads": """\
 import sys
-sys.path.insert(0, "site-packages")
+sys.path.insert(0, "plans/site-packages")
 from plan_runner import run
 
 class Plan:
@@ -154,8 +154,8 @@ def _rows(text: str, marker: str) -> set[int]:
 
 def _diagnosed(folder: Path, text: str) -> Diagnosis:
     for name, code in LIBRARIES.items():
-        path = folder / "site-packages" / name
-        path.parent.mkdir(exist_ok=True)
+        path = folder / "plans" / "site-packages" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code)
     script = folder / "train.py"
     script.write_text(text)
