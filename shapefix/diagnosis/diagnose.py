@@ -40,6 +40,8 @@ _OF_SETTINGS = frozenset(
     {"SF407", "SF408", "SF409", "SF414", "SF415", "SF416", "SF610", "SF611", "SF614", "SF615"}
 )
 """The rules about settings, signatures, names and checkpoints."""
+_OF_OTHERS = frozenset({"dataset-generation", "launcher-report"})
+"""The error pages about a failure that another exception explains."""
 _MOST_FILES = 200
 """The most files of a project that is searched for the cause of a message alone."""
 _MOST_REPORTS = 100
@@ -146,7 +148,14 @@ def _diagnosed(
             traced = traced_cause(error, explanation, own, run, layer, sources.folder)
             found = () if traced is None else (traced,)
         diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer, live=live))
-    return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
+    return max(diagnoses, key=_rank)
+
+
+def _rank(diagnosis: Diagnosis) -> tuple[bool, bool, bool]:
+    """Order the exceptions of a chain, that with the most to say last."""
+    explanation = diagnosis.explanation
+    is_of_itself = explanation is not None and explanation.name not in _OF_OTHERS
+    return bool(diagnosis.causes) and is_of_itself, is_of_itself, explanation is not None
 
 
 def _with_origins(

@@ -26,9 +26,14 @@ _MOST_FRAMES = 6
 """The most frames of the user's own code; the middle of a longer stack is left out."""
 _MOST_OTHERS = 4
 _MOST_ORIGINS = 6
+_MOST_EARLIER = 3
 _MOST_MESSAGE = 400
 _STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_WITHOUT_LINE = frozenset({"command-line"})
+"""The error pages about no line of the code."""
+_RULED = re.compile(r"^[=-]{20,}\n?", re.MULTILINE)
+"""Lines of a message that only divide it."""
 _STATED_SIZE = re.compile(r"\d+(?: comes|, `| is stated)|`\w+` is \d+")
 
 
@@ -81,7 +86,7 @@ def _quiet(view: View) -> View:
 
 def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     error = diagnosis.error
-    message = visible(error.message, "\n\t")
+    message = _RULED.sub("", visible(error.message, "\n\t")).strip("\n")
     if len(message) > _MOST_MESSAGE:
         message = message[:_MOST_MESSAGE] + "…"
     name = _styled(error.name, "error", view)
@@ -90,6 +95,9 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     if (last.type, last.message) != (error.type, error.message):
         what = "the log ends" if diagnosis.live is None else "the cell ended"
         yield f"({what} with {last.name}: {one_line(last.message)[:100]})\n"
+    elif not diagnosis.causes:
+        for each in error.earlier[-_MOST_EARLIER:]:
+            yield from _paragraph(f"(before it: {each.name}: {one_line(each.message)[:200]})", view)
     explanation = diagnosis.explanation
     is_repeated = explanation is not None and any(
         each.finding.message.startswith(explanation.what.removesuffix(".")) for each in diagnosis.causes[:1]
@@ -102,7 +110,9 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     """Render the user's own frames, and the number of others between them."""
     frames = diagnosis.error.frames
     if not frames and not diagnosis.report.frames:
-        yield "\nThe log has no traceback: the line that fails is not known.\n"
+        explanation = diagnosis.explanation
+        if explanation is None or explanation.name not in _WITHOUT_LINE:
+            yield "\nThe log has no traceback: the line that fails is not known.\n"
         for each in diagnosis.frames:
             path, lines = one_line(view.relative(each.span.path)), f"{each.span.row} to {each.span.end_row}"
             yield f"The message was printed by the `except` after lines {lines} of {path}.\n"
@@ -263,7 +273,10 @@ def _unexplained(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     for cause in found.causes:
         yield from _paragraph(cause, view, "  - ", "    ")
     yield "\n"
-    yield from _paragraph(found.look, view)
+    look = found.look
+    if not diagnosis.error.frames:
+        look = look.replace("this line", "the line that fails")
+    yield from _paragraph(look, view)
 
 
 def _at(origin: SizeOrigin, view: View) -> str:

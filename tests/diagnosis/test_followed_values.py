@@ -295,3 +295,59 @@ def test_a_generator_expression_is_one_line_of_the_stack(tmp_path: Path) -> None
     text = "values = [None]\nprint(sum(2 * value for value in values))\n"
     shown = str(_diagnosed(tmp_path, text))
     assert shown.count("train.py:2  print") == 1
+
+
+def _shown(folder: Path, text: str) -> str:
+    found = diagnose_log(text.splitlines(), str(folder), OPTIONS)
+    assert found is not None
+    return " ".join(str(found).split())
+
+
+def test_a_pasted_unknown_error_is_an_error(tmp_path: Path) -> None:
+    shown = _shown(tmp_path, "after one epoch I get:\nmylib.errors.StateError: no such state\n")
+    assert shown.startswith("StateError: no such state")
+    assert "does not know this message" in shown
+    assert diagnose_log(["all is well: 3 errors before, none now"], str(tmp_path), OPTIONS) is None
+
+
+def test_without_a_stack_no_line_is_this_one(tmp_path: Path) -> None:
+    shown = _shown(tmp_path, "RuntimeError: tensors used as indices must be long, int, byte or bool tensors")
+    assert "this line" not in shown
+    log = "train.py: error: unrecognized arguments: --local-rank=0"
+    assert "the line that fails" not in _shown(tmp_path, log)
+
+
+def test_the_reason_of_a_failed_dataset_comes_first(tmp_path: Path) -> None:
+    log = """\
+Traceback (most recent call last):
+  File "/x/site-packages/datasets/json.py", line 122, in _generate_tables
+    pa_table = paj.read_json(
+pyarrow.lib.ArrowInvalid: JSON parse error: Column() changed from object to array in row 0
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/x/site-packages/datasets/builder.py", line 2038, in _prepare_split_single
+    raise DatasetGenerationError("An error occurred while generating the dataset") from e
+datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset
+"""
+    shown = _shown(tmp_path, log)
+    assert shown.startswith("ArrowInvalid: JSON parse error")
+    assert "from row 0 on array" in shown
+    other = _shown(tmp_path, log.replace("changed from object to array", "has a bad row, number 7,"))
+    assert "(before it: ArrowInvalid: JSON parse error: Column() has a bad row" in other
+
+
+def test_the_report_of_a_launcher_is_named_as_such(tmp_path: Path) -> None:
+    rule = "=" * 60
+    log = f"""\
+Traceback (most recent call last):
+  File "/x/site-packages/torch/distributed/launcher/api.py", line 268, in launch_agent
+    raise ChildFailedError(
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+{rule}
+main.py FAILED
+{rule}
+"""
+    shown = _shown(tmp_path, log)
+    assert shown.startswith("ChildFailedError: main.py FAILED A process of the training has failed")
