@@ -32,6 +32,7 @@ _OF_KEYS = frozenset({"missing-key", "list-index"})
 _MOST_KEYED = 3
 """The most dictionaries or lists of a failing line that may lack the key."""
 _MOST_ENDS = 2
+_COUNTS = re.compile(r"for \w+ in (?:trange|range|tqdm\(range)\(")
 _SETS_NONE = re.compile(r"=\s*None\b")
 _MOST_FILES = 200
 
@@ -159,11 +160,18 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
     for node in search.expressions(last):
         is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
         name = _subject(node) if is_read else ""
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+            name = f"{ast.unparse(node.func)}()"
         if name and name != "self" and name not in found:
             each = ValueSearch(frames, folder)
             each.follow(last, node)
             found[name] = each.steps
-    in_turn = (step for steps in zip_longest(*found.values()) for step in steps if step is not None)
+    in_turn = (
+        step
+        for steps in zip_longest(*found.values())
+        for step in steps
+        if step is not None and not _COUNTS.match(step.code)
+    )
     return tuple(_before(frames[-1], in_turn)[:_MOST_OF_LINE])
 
 

@@ -21,6 +21,7 @@ from shapefix.diagnosis.failing_runs import FailingRun, FailingRuns
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.memory_causes import memory_causes
 from shapefix.diagnosis.named_places.attributes import attribute_places
+from shapefix.diagnosis.named_places.search import named_places
 from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
@@ -29,7 +30,7 @@ from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
 from shapefix.diagnosis.traced_causes import line_fix, traced_cause
 from shapefix.diagnosis.value_origins import sample_origins
-from shapefix.diagnostics import Diagnostic, in_run_order
+from shapefix.diagnostics import Diagnostic, Evidence, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.light_dataclasses import dataclass
@@ -142,7 +143,8 @@ def _diagnosed(
         layer = None if found else failing_layer(explanation, own, sources.folder, live)
         run = runs.of(own)
         if found:
-            found = _with_origins(found, error, own, run, sources.folder)
+            named = named_places(explanation, own, sources.folder) if explanation is not None else ()
+            found = _with_origins(found, error, own, run, sources.folder, named)
             found = _with_fix(found, error, explanation, own, sources.folder)
         else:
             traced = traced_cause(error, explanation, own, run, layer, sources.folder)
@@ -164,8 +166,9 @@ def _with_origins(
     frames: Sequence[ProjectFrame],
     run: FailingRun | None,
     folder: str,
+    named: Sequence[Evidence],
 ) -> tuple[ErrorCause, ...]:
-    """Add the origins of the sizes, samples and attributes to the first cause."""
+    """Add the origins of the sizes, samples, attributes and names to the first cause."""
     finding = found[0].finding
     # The sizes of the failing line say nothing about a finding elsewhere.
     is_here = found[0].is_at_failing_line
@@ -174,10 +177,13 @@ def _with_origins(
         *(number_origins(run, error.message) if run is not None and is_here else ()),
         *(sample_origins(run, _named(finding)) if run is not None and _is_of_samples(finding) else ()),
         *attribute_places(frames, folder, finding.message),
+        *(named if is_here else ()),
     )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
     columns = [each for each in new if each.message.startswith("column")]
-    stated = [each for each in columns if _names_column(each.message, finding.message)]
+    # A rule about missing keys has the others in its message.
+    is_of_values = finding.code.startswith("SF5")
+    stated = [each for each in columns if is_of_values and _names_column(each.message, finding.message)]
     if stated:
         new = tuple(each for each in new if each not in columns or each in stated)
     return (replace(found[0], origins=new), *found[1:])

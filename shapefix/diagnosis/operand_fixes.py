@@ -142,7 +142,30 @@ def _of_type(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix | N
         return _renamed_option(failure, name)
     if owner == "list" and name in _OF_TENSORS:
         return _tensors_of_tokenizer(failure, evidence)
+    if owner in ("float", "int") and name == "backward":
+        return _without_item(failure, evidence)
     return None
+
+
+def _without_item(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix | None:
+    """Keep the tensors of a loss, in the only shown line that takes their numbers."""
+    lines = [
+        edits for each in evidence for parsed in failure.files(".item()") if (edits := _items(parsed, each))
+    ]
+    distinct = tuple(dict.fromkeys(lines))
+    if len(distinct) != 1:
+        return None
+    return Fix(Applicability.UNSAFE, "keep the tensor: `.item()` is a number without a graph", distinct[0])
+
+
+def _items(parsed: ParsedFile, place: Evidence) -> tuple[Edit, ...]:
+    """Return the edits to remove each `.item()` at a place."""
+    return tuple(
+        Edit(parsed.span(node.func.value).end().to(parsed.span(node).end()), "")
+        for node in ast.walk(parsed.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
+        if is_place(parsed, node, place)
+    )
 
 
 def _renamed_option(failure: ExplainedFailure, name: str) -> Fix | None:

@@ -45,6 +45,8 @@ _ABOUT_SIZES = frozenset(
     | {"embedding-dimension", "unflatten-sizes"}
 )
 """The error pages whose numbers are sizes of tensors."""
+_OF_INDICES = frozenset({"index-bounds", "embedding-range", "target-out-of-bounds", "array-index"})
+"""The error pages with a value beside the sizes."""
 _OF_NAMES = frozenset({"missing-key", "checkpoint-keys", "checkpoint-sizes"})
 """The error pages about names of two sides: those of the value, and those of its origin."""
 _OF_MACHINES = frozenset(
@@ -148,15 +150,28 @@ def _traced_cause(
         return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected:
-        # Known sizes that fit each other are those of another run.
-        is_of_other_run = explanation.name in _ABOUT_SIZES and run is not None and not run.has_unknown
         if run is None or not run.has_unknown or not origins:
+            is_of_other_run = run is not None and is_of_sizes and _is_of_other_run(run, explanation)
             return None if is_of_other_run else _of_arguments(explanation, frames, folder)
     message = explanation.what
     return ErrorCause(
         _diagnostic(explanation, message, frames, origins),
         Confidence.ONLY if is_rejected else Confidence.LIKELY,
         is_at_failing_line=True,
+    )
+
+
+def _is_of_other_run(run: FailingRun, explanation: MessageExplanation) -> bool:
+    """Whether known sizes of the line fit each other, and are not those of the message."""
+    if run.has_unknown or explanation.name in _OF_INDICES:
+        return False
+    layouts = [each.layout for each in run.values if each.layout is not None]
+    if not layouts:
+        return False
+    known = {str(size) for layout in layouts for size in layout.sizes}
+    known |= {str(len(layout.sizes)) for layout in layouts}
+    return (
+        not {each for each in re.findall(r"\d+", explanation.message) if len(each) > 1 or each > "1"} <= known
     )
 
 

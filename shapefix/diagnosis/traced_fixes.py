@@ -34,7 +34,7 @@ def traced_fix(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix |
     return next((fix for maker in makers if (fix := maker(failure, evidence)) is not None), None)
 
 
-@fix_for("text-as-number", "dropout-range", "optimizer-setting")
+@fix_for("text-as-number", "dropout-range", "optimizer-setting", "operand-types")
 def _conversion(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix | None:
     """Give an option its type, or convert the text of a setting in the failing call."""
     options = [

@@ -98,8 +98,13 @@ class ValueSearch:
             if isinstance(node, ast.expr) and scope.row <= node.lineno <= scope.last:
                 yield node
 
-    def follow(self, number: int, value: ast.expr) -> None:
-        """Add the loads at the origin of a value in a frame."""
+    def follow(self, number: int, value: ast.expr, position: int | None = None) -> None:
+        """Add the loads at the origin of a value in a frame.
+
+        position is that of the wanted part of a tuple.
+        """
+        if position is not None and isinstance(value, ast.Tuple) and position < len(value.elts):
+            value, position = value.elts[position], None
         parsed = self._parsed(number)
         if parsed is None or len(self._seen) > _MOST_STEPS:
             return
@@ -110,7 +115,7 @@ class ValueSearch:
             return
         if not self._is_deep and self._seen and not _is_access(value):
             if isinstance(value, ast.Call):
-                self._follow_results(number, value.func, tree)
+                self._follow_results(number, value.func, tree, position)
             return
         for node in ast.walk(value):
             if isinstance(node, ast.Call) and last_name(node.func) in _LOADS and not self._is_own(node, tree):
@@ -120,7 +125,7 @@ class ValueSearch:
                 return
         for node in ast.walk(value):
             if isinstance(node, ast.Call):
-                self._follow_results(number, node.func, tree)
+                self._follow_results(number, node.func, tree, position if node is value else None)
         inner = {name for node in ast.walk(value) for name in _own_targets(node)}
         for node in ast.walk(value):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inner:
@@ -158,7 +163,7 @@ class ValueSearch:
         for node in sorted(run, key=lambda node: -node.lineno):
             if (value := _assigned(node, name)) is not None:
                 self._step(number, name, node)
-                self.follow(self._at(number, node), value)
+                self.follow(self._at(number, node), value, _part_of(node, name))
         if function is not None and name not in _bound(function):
             self._follow_global(number, name, tree)
         if len(self.steps) == known:
@@ -168,7 +173,7 @@ class ValueSearch:
         for statement in tree.body:
             if (value := _assigned(statement, name)) is not None:
                 self._step(number, name, statement)
-                self.follow(self._at(number, statement, is_outer=True), value)
+                self.follow(self._at(number, statement, is_outer=True), value, _part_of(statement, name))
 
     def _follow_import(self, name: str, tree: ast.Module) -> None:
         """Follow a name from a module of the project."""
@@ -296,10 +301,13 @@ class ValueSearch:
             line = parsed[0].text.split("\n")[node.lineno - 1].strip()
             self.steps.append(SizeOrigin(name, path, row, line))
 
-    def _follow_results(self, number: int, called: ast.expr, tree: ast.Module) -> None:
-        """Follow the results of a function or method of the project."""
+    def _follow_results(
+        self, number: int, called: ast.expr, tree: ast.Module, position: int | None = None
+    ) -> None:
+        """Follow the results of a function or method of the project, or one part of them."""
         name = last_name(called)
-        if not name or not self._is_new(number, f"{name}()", tree):
+        part = "" if position is None else position
+        if not name or not self._is_new(number, f"{name}(){part}", tree):
             return
         functions = self._called(number, called, tree)
         for path, function in functions if len(functions) == 1 else ():
@@ -309,7 +317,7 @@ class ValueSearch:
                     continue
                 scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)  # type: ignore[attr-defined]
                 self._step(scope, f"{name}()", value)
-                self.follow(scope, value)
+                self.follow(scope, value, position)
 
     def _called(self, number: int, called: ast.expr, tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
         """Return the functions of the project that a call may run, with the paths of their files."""
@@ -319,15 +327,50 @@ class ValueSearch:
             own = [
                 (path, node) for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name
             ]
-            return own or self._in_project(name)
+            return own or self._in_project(name) or self._of_instance(number, called, tree)
         owner = self._class(number, tree) if _own_attribute(called) else None
         if owner is not None:
             methods = [(path, node) for node in _methods(owner) if node.name == name]
             if methods:
                 return methods
+            instances = self._of_instance(number, called, tree)
+            if instances:
+                return instances
         if not isinstance(called, ast.Attribute) or name in _COMMON:
             return []
         return self._in_project(name) or self._in_project(name, are_methods=True)
+
+    def _of_instance(
+        self, number: int, called: ast.expr, tree: ast.Module
+    ) -> list[tuple[str, ast.FunctionDef]]:
+        """Return the `forward` or `__call__` of the classes of the project that an object is created from."""
+        attribute = _own_attribute(called)
+        around = self._class(number, tree) if attribute else self._function(number, tree)
+        classes = {
+            last_name(node.value.func)
+            for scope in (around, None if attribute else tree)
+            if scope is not None
+            for node in ast.walk(scope)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            if any(ast.unparse(target) == ast.unparse(called) for target in node.targets)
+        }
+        return [
+            (path, method)
+            for name in classes
+            for path, cls in self._classes(name)
+            for method in _methods(cls)
+            if method.name in ("forward", "__call__")
+        ]
+
+    def _classes(self, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
+        """Yield the classes of the project with a name."""
+        own = [frame.span.path for frame in self._frames if not frame.is_missing]
+        others = islice(source_files(self._folder), _MOST_FILES) if self._folder else ()
+        for path in dict.fromkeys((*own, *others)):
+            parsed = self._parse(path, f"class {name}") if name else None
+            for node in parsed[1].body if parsed is not None else ():
+                if isinstance(node, ast.ClassDef) and node.name == name:
+                    yield path, node
 
     def _is_own(self, call: ast.Call, tree: ast.Module) -> bool:
         """Whether a call is one of a function of the project, `load(path)`."""
@@ -451,6 +494,15 @@ def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
             [loop]
         ):
             return values
+    return None
+
+
+def _part_of(node: ast.stmt, name: str) -> int | None:
+    """Return the position of a name in the tuple that a statement assigns, `train, valid = split(rows)`."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    for position, each in enumerate(target.elts if isinstance(target, ast.Tuple) else ()):
+        if isinstance(each, ast.Name) and each.id == name:
+            return position
     return None
 
 

@@ -121,6 +121,64 @@ loader = DataLoader([torch.zeros(2)] * 4, batch_size=2, collate_fn=collate)
 for x, length, y in loader:
     print(x, length, y)
 """,
+    "result of a module": """\
+import torch
+
+class Loss(torch.nn.Module):
+    def forward(self, x):
+        return x.mean().item()  # cause
+
+measure = Loss()
+loss = measure(torch.ones(2, requires_grad=True))  # cause
+loss.backward()
+""",
+    "divisor in a tuple": """\
+def split(rows, share):
+    count = int(len(rows) * share)  # cause
+    first = rows[count:]  # innocent
+    second = rows[:count]  # cause
+    return first, second  # cause
+
+train, valid = split([1, 2, 3], 0.0)  # cause
+for epoch in range(2):  # innocent
+    print(epoch, sum(valid) / len(valid))
+""",
+    "calls of a line": """\
+import numpy as np
+
+def first(n):
+    return np.random.rand(n, 4)  # cause
+
+def second(n):
+    return np.random.rand(n)  # cause
+
+np.concatenate([first(3), second(3)], axis=1)
+""",
+    "indices of a subset": """\
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Subset, TensorDataset
+
+parts = np.array_split(np.random.permutation(60), 2)  # cause
+chosen = Subset(TensorDataset(torch.zeros(20, 3)), np.concatenate(parts).tolist())  # cause
+for batch in DataLoader(chosen, batch_size=8):
+    print(batch)
+""",
+    "classes of a metric": """\
+import torch
+from torchmetrics.classification import MulticlassAccuracy
+
+names = ["cat", "dog"]  # cause
+metric = MulticlassAccuracy(num_classes=len(names))  # cause
+metric.update(torch.zeros(4, 3), torch.tensor([0, 1, 2, 1]))
+""",
+    "key of given settings": """\
+import torch
+
+LAYERS = {"linear": torch.nn.Linear}
+SETTINGS = [("linear", {"in_feature": 8, "out_features": 2})]  # cause
+layers = [LAYERS[name](**given) for name, given in SETTINGS]
+""",
     "decorator without gradients": """\
 import torch
 
@@ -241,6 +299,24 @@ class Rows:
 table = pd.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6]})
 Rows(table[table["a"] > 2]).get(0)
 """,
+    "numbers of a loss": """\
+import torch
+
+class Loss(torch.nn.Module):
+    def forward(self, x):
+        return x.mean().item() + 0.1 * x.abs().mean().item()
+
+measure = Loss()
+loss = measure(torch.ones(2, requires_grad=True))
+loss.backward()
+""",
+    "option without a type": """\
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--warmup", default="100")
+args = parser.parse_args([])
+print(1 / args.warmup)
+""",
     "key that a library reads": FOLLOWED["key of a dictionary that a library reads"],
 }
 
@@ -275,6 +351,24 @@ torch.nn.LSTM(2, settings.width, dropout=settings.dropout, num_layers=2)
     assert ("settings.json", 1) in {(Path(step.span.path).name, step.span.row) for step in first.evidence}
     assert first.finding.fix is not None
     assert [edit.content for edit in first.finding.fix.edits] == ["float(settings.dropout)"]
+
+
+def test_a_quoted_number_in_a_list_of_settings_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model.yaml").write_text('classes: 4\nchannels: [3, 8, "16"]\n')
+    text = """\
+import torch
+
+def read(path):
+    return {"channels": [3, 8, open(path).read().split('"')[1]], "classes": 4}
+
+settings = read("model.yaml")
+def build(channels):
+    return [torch.nn.Conv2d(a, b, 3) for a, b in zip(channels, channels[1:])]
+
+build(settings["channels"])
+"""
+    first = _diagnosed(tmp_path, text).causes[0]
+    assert ("model.yaml", 2) in {(Path(step.span.path).name, step.span.row) for step in first.evidence}
 
 
 def test_a_list_of_names_has_ticks_around_each(tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ _TEXT_NUMBER = re.compile(r"""\s*["']?(?P<name>\w+)["']?\s*:\s*(?P<value>\d+e[-+
 """A setting in YAML that looks like a number, and is text."""
 _QUOTED_NUMBER = re.compile(r"""(?P<name>\w+)["']?\s*[:=]\s*(["'])(?P<value>-?[\d.]+(?:e[-+]?\d+)?)\2""")
 """A setting with a number in quotes, in JSON, YAML or TOML."""
+_QUOTED_IN_LIST = re.compile(r"""\s*["']?(?P<name>\w+)["']?\s*[:=]\s*\[[^\]]*(["'])-?[\d.]+\2""")
 _DECIMAL = re.compile(r"-?[\d.]+(?:e[-+]?\d+)?")
 
 
-@search_for("text-as-number", "dropout-range", "optimizer-setting", "text-in-numbers")
+@search_for("text-as-number", "dropout-range", "optimizer-setting", "text-in-numbers", "operand-types")
 def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the settings of a failing call with text in them: `1e-4` in YAML, an option without a type."""
     names = set(_given_names(failure))
@@ -36,6 +37,10 @@ def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
                 if quoted["name"] in names:
                     text = f"`{quoted['name']}` is text: it is in quotes"
                     yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
+            listed = _QUOTED_IN_LIST.match(line)
+            if listed is not None and listed["name"] in names:
+                text = f"a value of `{listed['name']}` is text: it is in quotes"
+                yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
     for parsed, call in failure.calls("add_argument"):
         option = call.args[-1] if call.args else None
         given = {keyword.arg for keyword in call.keywords}
@@ -59,6 +64,8 @@ def _given_names(failure: ExplainedFailure) -> Iterator[str]:
             for keyword in node.keywords:
                 yield last_name(keyword.value) or keyword.arg or ""
             yield from map(last_name, node.args)
+        elif isinstance(node, ast.BinOp):
+            yield from (last_name(node.left), last_name(node.right))
 
 
 def _type_of_default(option: ast.Call) -> str:
