@@ -163,7 +163,7 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
             name = f"{ast.unparse(node.func)}()"
         if name and name != "self" and name not in found:
-            each = ValueSearch(frames, folder)
+            each = ValueSearch(frames, folder, sources=search.sources)
             each.follow(last, node)
             found[name] = each.steps
     in_turn = (

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
-from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
+from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.diagnosis.size_origins import SizeOrigin, last_name
-from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.light_dataclasses import dataclass
-from shapefix.sources.text import Unreadable
 
 _LOADS = frozenset(
     {"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "loadmat", "read_csv", "read_parquet"}
@@ -33,10 +31,10 @@ _COMMON = frozenset(
 )
 """Names of methods that objects of libraries have, too."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_ADDITIONS = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
 _PARTS = frozenset({"copy", "get", "items", "keys", "pop", "values"})
 """Methods with parts of their object as results."""
 _MOST_STEPS = 60
-_MOST_FILES = 200
 _MOST_CALLS = 4
 """The most calls of a class that are followed."""
 
@@ -72,10 +70,16 @@ class ValueSearch:
     first, then those of the statements on the way.
     """
 
-    def __init__(self, frames: Sequence[ProjectFrame], folder: str = "", *, is_deep: bool = True) -> None:
+    def __init__(
+        self,
+        frames: Sequence[ProjectFrame],
+        folder: str = "",
+        *,
+        is_deep: bool = True,
+        sources: IndexedSources | None = None,
+    ) -> None:
         self._frames = frames
-        self._folder = folder
-        self._wholes: dict[str, tuple[WholeText, ast.Module]] = {}
+        self.sources = sources if sources is not None else IndexedSources(folder)
         self._scopes: list[_Scope] = []
         self._seen: set[tuple[str, int, str]] = set()
         self._is_deep = is_deep
@@ -91,12 +95,9 @@ class ValueSearch:
 
     def expressions(self, number: int) -> Iterator[ast.expr]:
         """Yield the expressions in the statement of a frame."""
-        scope, parsed = self._scope(number), self._parsed(number)
-        if parsed is None:
-            return
-        for node in ast.walk(parsed[1]):
-            if isinstance(node, ast.expr) and scope.row <= node.lineno <= scope.last:
-                yield node
+        scope, source = self._scope(number), self._source(number)
+        if source is not None:
+            yield from source.expressions(scope.row, scope.last)
 
     def follow(self, number: int, value: ast.expr, position: int | None = None) -> None:
         """Add the loads at the origin of a value in a frame.
@@ -105,46 +106,53 @@ class ValueSearch:
         """
         if position is not None and isinstance(value, ast.Tuple) and position < len(value.elts):
             value, position = value.elts[position], None
-        parsed = self._parsed(number)
-        if parsed is None or len(self._seen) > _MOST_STEPS:
+        source = self._source(number)
+        if source is None or len(self._seen) > _MOST_STEPS:
             return
-        whole, tree = parsed
+        whole = source.whole
         attribute = _own_attribute(value)
         if attribute:
-            self._follow_attribute(number, attribute, tree)
+            self._follow_attribute(number, attribute, source)
             return
         if not self._is_deep and self._seen and not _is_access(value):
             if isinstance(value, ast.Call):
-                self._follow_results(number, value.func, tree, position)
+                self._follow_results(number, value.func, source, position)
             return
         for node in ast.walk(value):
-            if isinstance(node, ast.Call) and last_name(node.func) in _LOADS and not self._is_own(node, tree):
+            if (
+                isinstance(node, ast.Call)
+                and last_name(node.func) in _LOADS
+                and not self._is_own(node, source)
+            ):
                 path, row = whole.place(node.lineno)
                 line = whole.text.split("\n")[node.lineno - 1].strip()
                 self.found.append(SizeOrigin("", path, row, line))
                 return
         for node in ast.walk(value):
+            if isinstance(node, ast.Attribute) and not _own_attribute(node) and _is_access(node):
+                self._follow_part(number, node, source)
+        for node in ast.walk(value):
             if isinstance(node, ast.Call):
-                self._follow_results(number, node.func, tree, position if node is value else None)
+                self._follow_results(number, node.func, source, position if node is value else None)
         inner = {name for node in ast.walk(value) for name in _own_targets(node)}
         for node in ast.walk(value):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inner:
-                self._follow_name(number, node.id, tree)
+                self._follow_name(number, node.id, source)
             elif isinstance(node, ast.Attribute) and self._is_deep and (name := _own_attribute(node)):
-                self._follow_attribute(number, name, tree)
+                self._follow_attribute(number, name, source)
 
-    def _is_new(self, number: int, name: str, tree: ast.Module) -> bool:
+    def _is_new(self, number: int, name: str, source: IndexedSource) -> bool:
         """Check and note that a name of a scope was not followed before."""
-        function = self._function(number, tree)
+        function = self._function(number, source)
         key = (self._scope(number).path, function.lineno if function is not None else 0, name)
         is_new = key not in self._seen
         self._seen.add(key)
         return is_new
 
-    def _follow_name(self, number: int, name: str, tree: ast.Module) -> None:
-        if not self._is_new(number, name, tree):
+    def _follow_name(self, number: int, name: str, source: IndexedSource) -> None:
+        if not self._is_new(number, name, source):
             return
-        function = self._function(number, tree)
+        function = self._function(number, source)
         for expression in self.expressions(number):
             for part in expression.generators if isinstance(expression, _COMPREHENSIONS) else ():
                 if name in _names([part.target]):
@@ -152,53 +160,51 @@ class ValueSearch:
                     self.follow(number, part.iter)
                     return
         if function is not None and name in _parameters(function):
-            self._follow_parameter(number, function, name, tree)
+            self._follow_parameter(number, function, name, source)
             return
         last = self._row(number)
         # Those after the failing line have not run yet.
-        run = [
-            node for node in ast.walk(function or tree) if isinstance(node, ast.stmt) and node.lineno < last
-        ]
+        inside = source.statements if function is None else _statements(function)
+        run = [node for node in inside if node.lineno < last]
         known = len(self.steps)
         for node in sorted(run, key=lambda node: -node.lineno):
             if (value := _assigned(node, name)) is not None:
                 self._step(number, name, node)
                 self.follow(self._at(number, node), value, _part_of(node, name))
         if function is not None and name not in _bound(function):
-            self._follow_global(number, name, tree)
+            self._follow_global(number, name, source)
         if len(self.steps) == known:
-            self._follow_import(name, tree)
+            self._follow_import(name, source)
 
-    def _follow_global(self, number: int, name: str, tree: ast.Module) -> None:
-        for statement in tree.body:
+    def _follow_global(self, number: int, name: str, source: IndexedSource) -> None:
+        for statement in source.tree.body:
             if (value := _assigned(statement, name)) is not None:
                 self._step(number, name, statement)
                 self.follow(self._at(number, statement, is_outer=True), value, _part_of(statement, name))
 
-    def _follow_import(self, name: str, tree: ast.Module) -> None:
+    def _follow_import(self, name: str, source: IndexedSource) -> None:
         """Follow a name from a module of the project."""
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.ImportFrom) or not node.module:
-                continue
+        for node in source.imports:
             for each in node.names:
                 if (each.asname or each.name) == name:
-                    for path in self._modules(node.module):
+                    for path in self._modules(node.module or ""):
                         number = self._scope_of(path, LARGEST, LARGEST, None)
-                        parsed = self._parsed(number)
-                        if parsed is not None:
-                            self._follow_global(number, each.name, parsed[1])
+                        other = self._source(number)
+                        if other is not None:
+                            self._follow_global(number, each.name, other)
 
     def _modules(self, name: str) -> list[str]:
         """Return the file of a module of the project, if there is only one."""
         end = name.replace(".", "/")
-        paths = islice(source_files(self._folder), _MOST_FILES) if self._folder else ()
         ends = (f"/{end}.py", f"/{end}/__init__.py")
-        found = [path for path in paths if path.replace("\\", "/").endswith(ends)]
+        found = [path for path in self.sources.paths if end and path.replace("\\", "/").endswith(ends)]
         return found if len(found) == 1 else []
 
-    def _follow_parameter(self, number: int, function: ast.FunctionDef, name: str, tree: ast.Module) -> None:
+    def _follow_parameter(
+        self, number: int, function: ast.FunctionDef, name: str, source: IndexedSource
+    ) -> None:
         """Follow a parameter to the calls of its function, or to its default."""
-        owner = self._class(number, tree)
+        owner = self._class(number, source)
         called = owner.name if function.name == "__init__" and owner is not None else function.name
         caller = self._scope(number).caller
         position = _position(function, name)
@@ -221,12 +227,10 @@ class ValueSearch:
 
     def _constructed(self, name: str, position: int, parameter: str) -> Iterator[tuple[int, ast.expr]]:
         """Yield the values of a parameter in the calls of a class of the project, with their scopes."""
-        own = [frame.span.path for frame in self._frames if not frame.is_missing]
-        others = islice(source_files(self._folder), _MOST_FILES) if self._folder else ()
         left = _MOST_CALLS
-        for path in dict.fromkeys((*own, *others)):
-            parsed = self._parse(path)
-            for statement in _statements(parsed[1]) if parsed is not None and name in parsed[0].text else ():
+        for path in self._paths():
+            found = self.sources.of(path, f"{name}(")
+            for statement in found.statements if found is not None and name in found.whole.text else ():
                 for call in _own_calls(statement):
                     if last_name(call.func) == name and left:
                         left -= 1
@@ -249,9 +253,9 @@ class ValueSearch:
                 continue
             yield from _value_of(call, position, name)
 
-    def _follow_attribute(self, number: int, name: str, tree: ast.Module) -> None:
+    def _follow_attribute(self, number: int, name: str, source: IndexedSource) -> None:
         """Follow the assignments to an attribute of `self`, in the class of a frame."""
-        owner = self._class(number, tree)
+        owner = self._class(number, source)
         key = (self._scope(number).path, owner.lineno if owner is not None else 0, f"self.{name}")
         if key in self._seen:
             return
@@ -263,22 +267,16 @@ class ValueSearch:
                 self._step(number, f"self.{name}", node)
                 self.follow(self._at(number, node, is_outer=True), node.value)
 
-    def _class(self, number: int, tree: ast.Module) -> ast.ClassDef | None:
+    def _class(self, number: int, source: IndexedSource) -> ast.ClassDef | None:
         """Return the innermost class around a frame's statement."""
-        row = self._row(number)
-        around = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ClassDef) and node.lineno < row <= (node.end_lineno or 0)
-        ]
-        return max(around, key=lambda node: node.lineno, default=None)
+        return source.class_around(self._row(number))
 
     def _scope(self, number: int) -> _Scope:
         if number >= len(self._frames):
             return self._scopes[number - len(self._frames)]
         span = self._frames[number].span
-        parsed = None if self._frames[number].is_missing else self._parse(span.path)
-        before = parsed[0].rows_before if parsed is not None else 0
+        source = None if self._frames[number].is_missing else self.sources.of(span.path)
+        before = source.whole.rows_before if source is not None else 0
         return _Scope(span.path, span.row + before, span.end_row + before, number - 1 if number else None)
 
     def _scope_of(self, path: str, row: int, last: int, caller: int | None) -> int:
@@ -295,21 +293,21 @@ class ValueSearch:
         return self._scope(number).row
 
     def _step(self, number: int, name: str, node: ast.stmt | ast.expr) -> None:
-        parsed = self._parsed(number)
-        if parsed is not None:
-            path, row = parsed[0].place(node.lineno)
-            line = parsed[0].text.split("\n")[node.lineno - 1].strip()
+        source = self._source(number)
+        if source is not None:
+            path, row = source.whole.place(node.lineno)
+            line = source.whole.text.split("\n")[node.lineno - 1].strip()
             self.steps.append(SizeOrigin(name, path, row, line))
 
     def _follow_results(
-        self, number: int, called: ast.expr, tree: ast.Module, position: int | None = None
+        self, number: int, called: ast.expr, source: IndexedSource, position: int | None = None
     ) -> None:
         """Follow the results of a function or method of the project, or one part of them."""
         name = last_name(called)
         part = "" if position is None else position
-        if not name or not self._is_new(number, f"{name}(){part}", tree):
+        if not name or not self._is_new(number, f"{name}(){part}", source):
             return
-        functions = self._called(number, called, tree)
+        functions = self._called(number, called, source)
         for path, function in functions if len(functions) == 1 else ():
             for node in _own_nodes(function):
                 value = node.value if isinstance(node, (ast.Return, ast.Yield)) else None
@@ -319,21 +317,25 @@ class ValueSearch:
                 self._step(scope, f"{name}()", value)
                 self.follow(scope, value, position)
 
-    def _called(self, number: int, called: ast.expr, tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
+    def _called(
+        self, number: int, called: ast.expr, source: IndexedSource
+    ) -> list[tuple[str, ast.FunctionDef]]:
         """Return the functions of the project that a call may run, with the paths of their files."""
         name = last_name(called)
         path = self._scope(number).path
         if isinstance(called, ast.Name):
             own = [
-                (path, node) for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name
+                (path, node)
+                for node in source.tree.body
+                if isinstance(node, ast.FunctionDef) and node.name == name
             ]
-            return own or self._in_project(name) or self._of_instance(number, called, tree)
-        owner = self._class(number, tree) if _own_attribute(called) else None
+            return own or self._in_project(name) or self._of_instance(number, called, source)
+        owner = self._class(number, source) if _own_attribute(called) else None
         if owner is not None:
             methods = [(path, node) for node in _methods(owner) if node.name == name]
             if methods:
                 return methods
-            instances = self._of_instance(number, called, tree)
+            instances = self._of_instance(number, called, source)
             if instances:
                 return instances
         if not isinstance(called, ast.Attribute) or name in _COMMON:
@@ -341,78 +343,78 @@ class ValueSearch:
         return self._in_project(name) or self._in_project(name, are_methods=True)
 
     def _of_instance(
-        self, number: int, called: ast.expr, tree: ast.Module
+        self, number: int, called: ast.expr, source: IndexedSource
     ) -> list[tuple[str, ast.FunctionDef]]:
         """Return the `forward` or `__call__` of the classes of the project that an object is created from."""
-        attribute = _own_attribute(called)
-        around = self._class(number, tree) if attribute else self._function(number, tree)
-        classes = {
-            last_name(node.value.func)
-            for scope in (around, None if attribute else tree)
-            if scope is not None
-            for node in ast.walk(scope)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-            if any(ast.unparse(target) == ast.unparse(called) for target in node.targets)
-        }
         return [
             (path, method)
-            for name in classes
+            for name in self._created(number, called, source)
             for path, cls in self._classes(name)
             for method in _methods(cls)
             if method.name in ("forward", "__call__")
         ]
 
+    def _created(self, number: int, value: ast.expr, source: IndexedSource) -> tuple[str, ...]:
+        """Return the names of the functions or classes whose calls are assigned to a name or attribute."""
+        attribute = _own_attribute(value)
+        around = self._class(number, source) if attribute else self._function(number, source)
+        inside = [node for node in _statements(around) if isinstance(node, ast.Assign)] if around else []
+        found = [
+            last_name(node.value.func)
+            for node in (*inside, *(() if attribute else source.assignments))
+            if isinstance(node.value, ast.Call) and any(_is_same(target, value) for target in node.targets)
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def _follow_part(self, number: int, value: ast.Attribute, source: IndexedSource) -> None:
+        """Follow an attribute of an object of a class of the project, `bank.items`."""
+        for name in self._created(number, value.value, source):
+            for path, cls in self._classes(name):
+                other = self.sources.of(path)
+                if other is not None:
+                    inside = self._scope_of(path, cls.lineno + 1, cls.lineno + 1, None)
+                    self._follow_attribute(inside, value.attr, other)
+
     def _classes(self, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
         """Yield the classes of the project with a name."""
-        own = [frame.span.path for frame in self._frames if not frame.is_missing]
-        others = islice(source_files(self._folder), _MOST_FILES) if self._folder else ()
-        for path in dict.fromkeys((*own, *others)):
-            parsed = self._parse(path, f"class {name}") if name else None
-            for node in parsed[1].body if parsed is not None else ():
+        for path in self._paths():
+            found = self.sources.of(path, f"class {name}") if name else None
+            for node in found.tree.body if found is not None else ():
                 if isinstance(node, ast.ClassDef) and node.name == name:
                     yield path, node
 
-    def _is_own(self, call: ast.Call, tree: ast.Module) -> bool:
+    def _paths(self) -> tuple[str, ...]:
+        """Return the files of the stack, then all others of the project."""
+        own = (frame.span.path for frame in self._frames if not frame.is_missing)
+        return tuple(dict.fromkeys((*own, *self.sources.paths)))
+
+    def _is_own(self, call: ast.Call, source: IndexedSource) -> bool:
         """Whether a call is one of a function of the project, `load(path)`."""
         if not isinstance(call.func, ast.Name):
             return False
         name = call.func.id
-        own = any(isinstance(each, ast.FunctionDef) and each.name == name for each in tree.body)
+        own = any(isinstance(each, ast.FunctionDef) and each.name == name for each in source.tree.body)
         return own or bool(self._in_project(name))
 
     def _in_project(self, called: str, *, are_methods: bool = False) -> list[tuple[str, ast.FunctionDef]]:
         """Return the functions of the project with a name, or the methods."""
-        if not self._folder:
-            return []
-        paths = islice(source_files(self._folder), _MOST_FILES)
+        paths = self.sources.paths
         return [(path, found) for path in paths for found in self._functions(path, called, are_methods)]
 
     def _functions(self, path: str, name: str, are_methods: bool) -> Iterator[ast.FunctionDef]:
-        parsed = self._parse(path, f"def {name}(")
-        for node in parsed[1].body if parsed is not None else ():
+        found = self.sources.of(path, f"def {name}(")
+        for node in found.tree.body if found is not None else ():
             inner = _methods(node) if are_methods and isinstance(node, ast.ClassDef) else ()
             for each in inner if are_methods else (node,):
                 if isinstance(each, ast.FunctionDef) and each.name == name:
                     yield each
 
-    def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:
+    def _function(self, number: int, source: IndexedSource) -> ast.FunctionDef | None:
         """Return the innermost function around a frame's statement."""
-        return _around(tree, self._row(number))
+        return source.function_around(self._row(number))
 
-    def _parsed(self, number: int) -> tuple[WholeText, ast.Module] | None:
-        return self._parse(self._scope(number).path)
-
-    def _parse(self, path: str, text: str = "") -> tuple[WholeText, ast.Module] | None:
-        """Parse a file with a text in it; None without it, or for a broken file."""
-        if path not in self._wholes:
-            try:
-                whole = whole_text(path)
-                if text not in whole.text or len(whole.text) > LARGEST:
-                    return None
-                self._wholes[path] = whole, ast.parse(whole.text)
-            except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-                return None
-        return self._wholes[path]
+    def _source(self, number: int) -> IndexedSource | None:
+        return self.sources.of(self._scope(number).path)
 
 
 def _own_attribute(node: ast.expr) -> str:
@@ -424,9 +426,9 @@ def _own_attribute(node: ast.expr) -> str:
 
 
 def _fills(node: ast.Call, name: str) -> bool:
-    """Whether a call adds to a dictionary of `self`."""
+    """Whether a call adds to a dictionary or list of `self`."""
     method = node.func
-    is_addition = isinstance(method, ast.Attribute) and method.attr in ("setdefault", "update")
+    is_addition = isinstance(method, ast.Attribute) and method.attr in _ADDITIONS
     return is_addition and isinstance(method, ast.Attribute) and _own_attribute(method.value) == name
 
 
@@ -442,16 +444,6 @@ def _is_access(node: ast.expr) -> bool:
         else:
             node = node.args[0]
     return isinstance(node, ast.Name)
-
-
-def _around(tree: ast.Module, row: int) -> ast.FunctionDef | None:
-    """Return the innermost function around a row."""
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.lineno < row <= (node.end_lineno or 0)
-    ]
-    return max(around, key=lambda node: node.lineno, default=None)
 
 
 def _parts(targets: Sequence[ast.expr]) -> Iterator[ast.expr]:
@@ -482,7 +474,7 @@ def _bound(function: ast.FunctionDef) -> set[str]:
 
 
 def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
-    """Return the value that a statement assigns to a name, or the values it loops over."""
+    """Return the value that a statement assigns or adds to a name, or the values it loops over."""
     match node:
         case ast.Assign(targets=targets, value=value) if name in _names(targets):
             return value
@@ -490,11 +482,22 @@ def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
             return value
         case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
             return value
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Name(id=target), attr=method), args=[*_, value])
+        ):
+            return value if target == name and method in _ADDITIONS else None
         case ast.For(target=loop, iter=values) | ast.AsyncFor(target=loop, iter=values) if name in _names(
             [loop]
         ):
             return values
     return None
+
+
+def _is_same(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one name, or one attribute of `self`."""
+    if isinstance(one, ast.Name) and isinstance(other, ast.Name):
+        return one.id == other.id
+    return bool(_own_attribute(one)) and _own_attribute(one) == _own_attribute(other)
 
 
 def _part_of(node: ast.stmt, name: str) -> int | None:

@@ -179,6 +179,29 @@ LAYERS = {"linear": torch.nn.Linear}
 SETTINGS = [("linear", {"in_feature": 8, "out_features": 2})]  # cause
 layers = [LAYERS[name](**given) for name, given in SETTINGS]
 """,
+    "list of an object": """\
+import torch
+
+class Bank:
+    def __init__(self):
+        self.items = []  # cause
+
+    def push(self, x):
+        if x.norm() > 100:
+            self.items.append(x)  # cause
+
+bank = Bank()
+bank.push(torch.ones(2))
+torch.stack(bank.items)
+""",
+    "class in the place of an instance": """\
+import torch
+
+def optimizer(model, lr):
+    return torch.optim.Adam(model.parameters(), lr=lr)
+
+optimizer(torch.nn.ReLU, lr=0.1)  # cause
+""",
     "decorator without gradients": """\
 import torch
 
