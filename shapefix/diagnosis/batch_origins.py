@@ -91,7 +91,7 @@ def of_loader(loader: LibraryObject | None) -> Iterator[Origin]:
 
 
 def _of_collator(function: Value | None) -> Iterator[Origin]:
-    """Yield the results of a function that makes the batches."""
+    """Yield the results of a function for batches."""
     if isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef):
         for node in statements(function.node.body):
             if isinstance(node, cst.Return):

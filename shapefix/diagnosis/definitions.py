@@ -89,7 +89,7 @@ def _is_carried(step: SizeOrigin) -> bool:
 
 
 def _called(step: SizeOrigin, frames: Sequence[ProjectFrame], folder: str) -> Iterator[SizeOrigin]:
-    """Yield the functions called by an assignment that may return nothing, if no others have their names."""
+    """Yield the called functions with a result of `None`, if no others have their names."""
     own = (frame.span.path for frame in frames if not frame.is_missing)
     paths = tuple(dict.fromkeys((*own, *islice(source_files(folder), _MOST_FILES))))
     for name in dict.fromkeys(_CALL.findall(step.code.partition("=")[2] or step.code)):
@@ -99,7 +99,7 @@ def _called(step: SizeOrigin, frames: Sequence[ProjectFrame], folder: str) -> It
 
 
 def _without_result(path: str, name: str) -> Iterator[tuple[SizeOrigin, ...]]:
-    """Yield the places of each function with a name that may return nothing: its header, and its ends."""
+    """Yield the header and the ends of each function with a name and a result of `None`."""
     try:
         whole = whole_text(path)
         is_there = f"def {name}" in whole.text and len(whole.text) <= LARGEST
@@ -117,7 +117,7 @@ def _without_result(path: str, name: str) -> Iterator[tuple[SizeOrigin, ...]]:
 
 
 def _ends(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the last statements of a body whose end is reached; a function then returns `None`."""
+    """Yield the last statements of a body without a `return`."""
     match body[-1]:
         case ast.Return() | ast.Raise() | ast.While() | ast.Try() | ast.Match():
             return

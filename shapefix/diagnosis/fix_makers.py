@@ -1,4 +1,4 @@
-"""The makers of repairs by the page of an error, and the edits that they return."""
+"""The makers of repairs by the page of an error, and their edits."""
 
 from __future__ import annotations
 

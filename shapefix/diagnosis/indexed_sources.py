@@ -56,7 +56,7 @@ class IndexedSource:
         return found
 
     def expressions(self, first: int, last: int) -> Iterator[ast.expr]:
-        """Yield the expressions that start in some rows, the outer ones first."""
+        """Yield the expressions with a start in some rows, the outer ones first."""
         last = min(last, self.whole.text.count("\n") + 1)
         found = [each for row in range(first, last + 1) for each in self._by_row.get(row, ())]
         yield from (node for _, node in sorted(found, key=lambda each: each[0]))
@@ -73,7 +73,7 @@ class IndexedSource:
 
 
 class IndexedSources:
-    """The parsed files of the project in a folder; without a folder those that are named only."""
+    """The parsed files of the project in a folder; without a folder only the named ones."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

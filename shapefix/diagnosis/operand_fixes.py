@@ -104,7 +104,7 @@ def _no_grad(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix | N
 
 @fix_for("loader-options")
 def _without_exclusive(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix | None:
-    """Remove the option that the loader cannot have, if it is a keyword of the failing call."""
+    """Remove the exclusive option of a loader, if it is a keyword of the failing call."""
     message = failure.explanation.message
     unwanted: tuple[str, ...] = ("prefetch_factor",) if message.startswith("prefetch_factor") else ()
     if message.startswith("batch_sampler option"):
@@ -148,7 +148,7 @@ def _of_type(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix | N
 
 
 def _without_item(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix | None:
-    """Keep the tensors of a loss, in the only shown line that takes their numbers."""
+    """Keep the tensors of a loss in the only shown line with `.item()`."""
     lines = [
         edits for each in evidence for parsed in failure.files(".item()") if (edits := _items(parsed, each))
     ]

@@ -30,6 +30,8 @@ _MOST_EARLIER = 3
 _MOST_MESSAGE = 400
 _STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_OF_VALUES = frozenset({"SF505", "SF512", "SF517", "SF522"})
+"""The rules about dtypes and class ids among those about dimensions."""
 _WITHOUT_LINE = frozenset({"command-line"})
 """The error pages about no line of the code."""
 _RULED = re.compile(r"^[=-]{20,}\n?", re.MULTILINE)
@@ -227,7 +229,9 @@ def _hidden(cause: ErrorCause, view: View) -> Iterator[str]:
 
 
 def _origins(cause: ErrorCause, view: View) -> Iterator[str]:
-    is_of_sizes = any(_STATED_SIZE.match(each.message) for each in cause.origins)
+    code = cause.finding.code
+    is_about_sizes = code.startswith(("SF1", "SF5")) and code not in _OF_VALUES
+    is_of_sizes = is_about_sizes or any(_STATED_SIZE.match(each.message) for each in cause.origins)
     what = "sizes" if is_of_sizes else "values"
     yield from _places(f"\nWhere the {what} come from:\n", cause.origins, view)
 

@@ -195,7 +195,7 @@ def _similar_key(failure: ExplainedFailure, evidence: Sequence[Evidence]) -> Fix
 
 
 def _renamed_key(failure: ExplainedFailure, key: str, evidence: Sequence[Evidence]) -> Fix | None:
-    """Rename the only similar key in a dictionary that a library reads."""
+    """Rename the only similar key in a dictionary for a library."""
     similar = [each for each in evidence if each.message.startswith("a similar key")]
     found = [
         (parsed, node)

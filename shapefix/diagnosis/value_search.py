@@ -51,7 +51,7 @@ def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
 
 @dataclass(frozen=True)
 class _Scope:
-    """A statement that a value is followed from; the rows are those of the whole text.
+    """A statement on the way of a value; the rows are those of the whole text.
 
     caller is the number of the scope with the call of its function, None if it is unknown.
     """
@@ -142,7 +142,7 @@ class ValueSearch:
                 self._follow_attribute(number, name, source)
 
     def _is_new(self, number: int, name: str, source: IndexedSource) -> bool:
-        """Check and note that a name of a scope was not followed before."""
+        """Check and note that a name of a scope is new."""
         function = self._function(number, source)
         key = (self._scope(number).path, function.lineno if function is not None else 0, name)
         is_new = key not in self._seen
@@ -320,7 +320,7 @@ class ValueSearch:
     def _called(
         self, number: int, called: ast.expr, source: IndexedSource
     ) -> list[tuple[str, ast.FunctionDef]]:
-        """Return the functions of the project that a call may run, with the paths of their files."""
+        """Return the possible functions of a call in the project, with the paths of their files."""
         name = last_name(called)
         path = self._scope(number).path
         if isinstance(called, ast.Name):
@@ -345,7 +345,7 @@ class ValueSearch:
     def _of_instance(
         self, number: int, called: ast.expr, source: IndexedSource
     ) -> list[tuple[str, ast.FunctionDef]]:
-        """Return the `forward` or `__call__` of the classes of the project that an object is created from."""
+        """Return the `forward` or `__call__` of an object's classes in the project."""
         return [
             (path, method)
             for name in self._created(number, called, source)
@@ -355,7 +355,7 @@ class ValueSearch:
         ]
 
     def _created(self, number: int, value: ast.expr, source: IndexedSource) -> tuple[str, ...]:
-        """Return the names of the functions or classes whose calls are assigned to a name or attribute."""
+        """Return the names in the calls assigned to a name or attribute."""
         attribute = _own_attribute(value)
         around = self._class(number, source) if attribute else self._function(number, source)
         inside = [node for node in _statements(around) if isinstance(node, ast.Assign)] if around else []
@@ -474,7 +474,7 @@ def _bound(function: ast.FunctionDef) -> set[str]:
 
 
 def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
-    """Return the value that a statement assigns or adds to a name, or the values it loops over."""
+    """Return the value of a name in a statement: assigned, added, or looped over."""
     match node:
         case ast.Assign(targets=targets, value=value) if name in _names(targets):
             return value
@@ -501,7 +501,7 @@ def _is_same(one: ast.expr, other: ast.expr) -> bool:
 
 
 def _part_of(node: ast.stmt, name: str) -> int | None:
-    """Return the position of a name in the tuple that a statement assigns, `train, valid = split(rows)`."""
+    """Return the position of a name in an assigned tuple, `train, valid = split(rows)`."""
     target = node.targets[0] if isinstance(node, ast.Assign) else None
     for position, each in enumerate(target.elts if isinstance(target, ast.Tuple) else ()):
         if isinstance(each, ast.Name) and each.id == name:
@@ -515,7 +515,7 @@ def _own_targets(node: ast.AST) -> set[str]:
 
 
 def _position(function: ast.FunctionDef, name: str) -> int:
-    """Return the position of a parameter in a call, -1 for one that is passed by name only."""
+    """Return the position of a parameter in a call, -1 for one passed by name only."""
     ordered = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     is_method = bool(ordered) and ordered[0] in ("self", "cls")
     return ordered.index(name) - is_method if name in ordered else -1

@@ -219,7 +219,7 @@ def _without_decorator(place: Place) -> Edit | None:
 
 
 def _decorator(place: Place) -> Place | None:
-    """Return the decorator of the function around a place that stops the recording of gradients."""
+    """Return the decorator of the function around a place against the recording of gradients."""
     around = [each for each in enclosing(place.module, place.node) if isinstance(each, cst.FunctionDef)]
     for decorator in around[-1].decorators if around else ():
         made = decorator.decorator

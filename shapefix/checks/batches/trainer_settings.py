@@ -250,7 +250,7 @@ def _only_metric(stated: Place, made: Place, keys: tuple[str, ...]) -> Fix:
 
 
 def _stated(made: Place, *names: str) -> Place:
-    """Return the value of a setting in the call that makes the settings; the call itself without one."""
+    """Return the value of a setting in the call for the settings; the call itself without one."""
     for each in made.node.args if isinstance(made.node, cst.Call) else ():
         if each.keyword is not None and each.keyword.value in names:
             return Place(made.module, each.value)

@@ -143,7 +143,7 @@ def _origins(tensor: TensorValue) -> Iterator[Evidence]:
 
 
 def _with_dtype(step: LayoutStep) -> LayoutStep:
-    """Return the last step that states a dtype; the first one if none does."""
+    """Return the last step with a stated dtype; the first one without any."""
     left = _FARTHEST
     before: LayoutStep | None = step
     while before is not None and left:

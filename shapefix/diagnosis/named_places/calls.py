@@ -60,7 +60,7 @@ def _missing_arguments(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 
 def _classes_passed(failure: ExplainedFailure, receiver: ast.expr) -> Iterator[Evidence]:
-    """Yield the places that give a class where its method needs an instance."""
+    """Yield the places of a class in the place of an instance."""
     search = ValueSearch(failure.frames, failure.folder)
     search.follow(len(failure.frames) - 1, receiver)
     for step in search.steps:

@@ -193,7 +193,7 @@ def _similar_keys(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 
 def _keys(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Yield the texts that are keys of dictionaries: of literals, and of assignments to an item."""
+    """Yield the keys of dictionaries: of literals, and of assignments to an item."""
     for node in ast.walk(tree):
         keys = node.keys if isinstance(node, ast.Dict) else ()
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
