@@ -19,11 +19,16 @@ _TYPE = re.compile(
 )
 
 
+_PASTED = re.compile(r"\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): \S")
+"""The start of the last line of a traceback."""
+
+
 class BareMessages:
-    """The last known message of a log."""
+    """The last known message of a log; without one the last error of a pasted text."""
 
     def __init__(self) -> None:
         self._line = ""
+        self._unknown = ""
 
     def watch(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines unchanged, and remember the last one with a known message."""
@@ -31,18 +36,20 @@ class BareMessages:
             is_likely = number < _SHORT or any(hint in line for hint in _HINTS)
             if is_likely and explain_message(line[:_LONGEST]) is not None:
                 self._line = line[:_LONGEST]
+            elif number < _SHORT and _PASTED.match(line):
+                self._unknown = line[:_LONGEST]
             yield line
 
     @property
     def line(self) -> str:
-        """The line of the last known message, "" without one."""
-        return self._line
+        """The line of the last known message, or of the last error of a pasted text; "" without one."""
+        return self._line or self._unknown
 
     def report(self) -> ErrorReport | None:
-        """Return the last known message as an error without a stack."""
-        if not self._line:
+        """Return the message as an error without a stack."""
+        if not self.line:
             return None
-        found = _TYPE.search(self._line)
+        found = _TYPE.search(self.line)
         if found is None:
-            return ErrorReport("", self._line.strip())
+            return ErrorReport("", self.line.strip())
         return ErrorReport(found["type"], found["message"].strip())

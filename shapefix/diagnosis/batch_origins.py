@@ -84,9 +84,18 @@ def before_batch(run: FailingRun, origin: LayoutStep | None) -> Iterator[Origin]
 
 def of_loader(loader: LibraryObject | None) -> Iterator[Origin]:
     if loader is not None and loader.kind == LOADER:
+        yield from _of_collator(loader.arguments.get("collate_fn"))
         data = loader.arguments.get("dataset")
         yield from of_dataset(data)
         yield from of_results(data, "__getitem__", SAMPLE)
+
+
+def _of_collator(function: Value | None) -> Iterator[Origin]:
+    """Yield the results of a function for batches."""
+    if isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef):
+        for node in statements(function.node.body):
+            if isinstance(node, cst.Return):
+                yield Place(function.module, node).span, "a batch is returned here"
 
 
 def of_dataset(data: Value | None) -> Iterator[Origin]:

@@ -14,7 +14,8 @@ from shapefix.engine.parse_limits import LARGEST
 from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable
 
-_PAGES = frozenset({"missing-arguments", "too-many-arguments", "unexpected-keyword", "repeated-argument"})
+OF_CALLS = frozenset({"missing-arguments", "too-many-arguments", "unexpected-keyword", "repeated-argument"})
+"""The error pages about the arguments of a function."""
 _MOST_FILES = 200
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -34,7 +35,7 @@ def called_definition(
     explanation: MessageExplanation | None, frames: Sequence[ProjectFrame], folder: str
 ) -> CalledDefinition | None:
     """Return the function with refused arguments, if only one of the project fits the message."""
-    if explanation is None or explanation.name not in _PAGES or not frames:
+    if explanation is None or explanation.name not in OF_CALLS or not frames:
         return None
     name = explanation.fields["function"]
     found: dict[Span, CalledDefinition] = {}

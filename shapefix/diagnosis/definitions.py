@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_runs import FailingRun
@@ -19,6 +19,7 @@ from shapefix.interpreter.values import Constant
 from shapefix.sources.text import Unreadable
 
 _MOST = 5
+_MOST_OF_LINE = 8
 _OF_TYPES = frozenset(
     {"missing-attribute", "not-subscriptable", "not-callable", "operand-types", "none-operand"}
     | {"none-comparison", "none-iterated", "length-of-none", "missing-key", "list-index"}
@@ -26,10 +27,12 @@ _OF_TYPES = frozenset(
 """The error pages about the type or keys of one value: its assignment decides."""
 _OF_NONE = frozenset({"none-operand", "none-comparison", "none-iterated", "length-of-none"})
 _NONE = "NoneType"
-_CALL = re.compile(r"=\s*(?:\w+\.)*(\w+)\(")
+_CALL = re.compile(r"\b(?:\w+\.)*(\w+)\(")
 _OF_KEYS = frozenset({"missing-key", "list-index"})
 _MOST_KEYED = 3
 """The most dictionaries or lists of a failing line that may lack the key."""
+_MOST_ENDS = 2
+_COUNTS = re.compile(r"for \w+ in (?:trange|range|tqdm\(range)\(")
 _SETS_NONE = re.compile(r"=\s*None\b")
 _MOST_FILES = 200
 
@@ -71,13 +74,13 @@ def definitions(
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
-    steps = list(dict.fromkeys(search.steps))
+    steps = _before(frames[-1], search.steps)
     if explanation.name == "second-backward":
         # What is computed from its own earlier value keeps the graph of the step before.
         steps.sort(key=lambda step: -step.row if _is_carried(step) else 0)
     if is_of_none:
         steps = [step for step in steps if _SETS_NONE.search(step.code)] or steps
-        steps += [each for step in steps[:1] for each in _called(step, frames, folder)]
+        steps += [each for step in steps[:_MOST] for each in _called(step, frames, folder)]
     return tuple(steps[:_MOST])
 
 
@@ -86,42 +89,48 @@ def _is_carried(step: SizeOrigin) -> bool:
 
 
 def _called(step: SizeOrigin, frames: Sequence[ProjectFrame], folder: str) -> Iterator[SizeOrigin]:
-    """Yield the function called by an assignment, if it may return nothing and no other has its name."""
-    called = _CALL.search(step.code)
-    if called is None:
-        return
+    """Yield the called functions with a result of `None`, if no others have their names."""
     own = (frame.span.path for frame in frames if not frame.is_missing)
-    paths = dict.fromkeys((*own, *islice(source_files(folder), _MOST_FILES)))
-    found = [each for path in paths for each in _without_result(path, called[1])]
-    if len(found) == 1:
-        yield found[0]
+    paths = tuple(dict.fromkeys((*own, *islice(source_files(folder), _MOST_FILES))))
+    for name in dict.fromkeys(_CALL.findall(step.code.partition("=")[2] or step.code)):
+        found = [each for path in paths for each in _without_result(path, name)]
+        if len(found) == 1:
+            yield from found[0]
 
 
-def _without_result(path: str, name: str) -> Iterator[SizeOrigin]:
+def _without_result(path: str, name: str) -> Iterator[tuple[SizeOrigin, ...]]:
+    """Yield the header and the ends of each function with a name and a result of `None`."""
     try:
         whole = whole_text(path)
         is_there = f"def {name}" in whole.text and len(whole.text) <= LARGEST
         tree = ast.parse(whole.text if is_there else "")
     except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
         return
+    rows = whole.text.split("\n")
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == name and _may_end(node.body):
-            shown, row = whole.place(node.lineno)
-            yield SizeOrigin(f"{name}()", shown, row, whole.text.split("\n")[node.lineno - 1].strip())
+        if isinstance(node, ast.FunctionDef) and node.name == name and (ends := list(_ends(node.body))):
+            lines = [node.lineno, *(each.lineno for each in ends)]
+            yield tuple(
+                SizeOrigin(f"{name}()", *whole.place(line), rows[line - 1].strip())
+                for line in lines[: _MOST_ENDS + 1]
+            )
 
 
-def _may_end(body: Sequence[ast.stmt]) -> bool:
-    """Whether the end of a body may be reached; a function then returns `None`."""
+def _ends(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the last statements of a body without a `return`."""
     match body[-1]:
-        case ast.Return() | ast.Raise():
-            return False
+        case ast.Return() | ast.Raise() | ast.While() | ast.Try() | ast.Match():
+            return
         case ast.If(body=first, orelse=other):
-            return not other or _may_end(first) or _may_end(other)
+            yield from _ends(first)
+            if other:
+                yield from _ends(other)
+            elif not any(_ends(first)):
+                yield body[-1]
         case ast.With(body=inner):
-            return _may_end(inner)
-        case ast.While() | ast.Try() | ast.Match():
-            return False
-    return True
+            yield from _ends(inner)
+        case last:
+            yield last
 
 
 def _is_none(value: object) -> bool:
@@ -141,3 +150,32 @@ def _subject(node: ast.expr) -> str:
     if node.id != "self":
         return node.id
     return f"self.{names[-1]}" if names else ""
+
+
+def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[SizeOrigin, ...]:
+    """Return the assignments of the values in the failing line, the nearest of each value first."""
+    last = len(frames) - 1
+    found: dict[str, list[SizeOrigin]] = {}
+    search = ValueSearch(frames, folder)
+    for node in search.expressions(last):
+        is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+        name = _subject(node) if is_read else ""
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+            name = f"{ast.unparse(node.func)}()"
+        if name and name != "self" and name not in found:
+            each = ValueSearch(frames, folder, sources=search.sources)
+            each.follow(last, node)
+            found[name] = each.steps
+    in_turn = (
+        step
+        for steps in zip_longest(*found.values())
+        for step in steps
+        if step is not None and not _COUNTS.match(step.code)
+    )
+    return tuple(_before(frames[-1], in_turn)[:_MOST_OF_LINE])
+
+
+def _before(frame: ProjectFrame, steps: Iterable[SizeOrigin]) -> list[SizeOrigin]:
+    """Return each step once, without those of the failing line itself."""
+    own = {(frame.span.path, row) for row in range(frame.span.row, frame.span.end_row + 1)}
+    return [step for step in dict.fromkeys(steps) if (step.path, step.row) not in own]

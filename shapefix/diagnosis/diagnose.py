@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,20 +21,28 @@ from shapefix.diagnosis.failing_runs import FailingRun, FailingRuns
 from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.memory_causes import memory_causes
 from shapefix.diagnosis.named_places.attributes import attribute_places
+from shapefix.diagnosis.named_places.search import named_places
 from shapefix.diagnosis.notebook_cells import read_cells
 from shapefix.diagnosis.number_origins import number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
-from shapefix.diagnosis.traced_causes import traced_cause
+from shapefix.diagnosis.traced_causes import line_fix, traced_cause
 from shapefix.diagnosis.value_origins import sample_origins
-from shapefix.diagnostics import Diagnostic, in_run_order
+from shapefix.diagnostics import Diagnostic, Evidence, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.light_dataclasses import dataclass
 from shapefix.report.view import View
 
+_IN_TICKS = re.compile(r"`([^`]+)`")
+_OF_SETTINGS = frozenset(
+    {"SF407", "SF408", "SF409", "SF414", "SF415", "SF416", "SF610", "SF611", "SF614", "SF615"}
+)
+"""The rules about settings, signatures, names and checkpoints."""
+_OF_OTHERS = frozenset({"dataset-generation", "launcher-report"})
+"""The error pages about a failure that another exception explains."""
 _MOST_FILES = 200
 """The most files of a project that is searched for the cause of a message alone."""
 _MOST_REPORTS = 100
@@ -134,12 +143,21 @@ def _diagnosed(
         layer = None if found else failing_layer(explanation, own, sources.folder, live)
         run = runs.of(own)
         if found:
-            found = _with_origins(found, error, own, run, sources.folder)
+            named = named_places(explanation, own, sources.folder) if explanation is not None else ()
+            found = _with_origins(found, error, own, run, sources.folder, named)
+            found = _with_fix(found, error, explanation, own, sources.folder)
         else:
             traced = traced_cause(error, explanation, own, run, layer, sources.folder)
             found = () if traced is None else (traced,)
         diagnoses.append(Diagnosis(report, error, explanation, own, found, session, layer, live=live))
-    return max(diagnoses, key=lambda each: (bool(each.causes), each.explanation is not None))
+    return max(diagnoses, key=_rank)
+
+
+def _rank(diagnosis: Diagnosis) -> tuple[bool, bool, bool]:
+    """Order the exceptions of a chain, that with the most to say last."""
+    explanation = diagnosis.explanation
+    is_of_itself = explanation is not None and explanation.name not in _OF_OTHERS
+    return bool(diagnosis.causes) and is_of_itself, is_of_itself, explanation is not None
 
 
 def _with_origins(
@@ -148,19 +166,63 @@ def _with_origins(
     frames: Sequence[ProjectFrame],
     run: FailingRun | None,
     folder: str,
+    named: Sequence[Evidence],
 ) -> tuple[ErrorCause, ...]:
-    """Add the origins of the sizes, samples and attributes to the first cause."""
+    """Add the origins of the sizes, samples, attributes and names to the first cause."""
     finding = found[0].finding
     # The sizes of the failing line say nothing about a finding elsewhere.
     is_here = found[0].is_at_failing_line
     known = {(span.path, span.row) for span in (finding.span, *(step.span for step in finding.evidence))}
     origins = (
         *(number_origins(run, error.message) if run is not None and is_here else ()),
-        *(sample_origins(run) if run is not None else ()),
+        *(sample_origins(run, _named(finding)) if run is not None and _is_of_samples(finding) else ()),
         *attribute_places(frames, folder, finding.message),
+        *(named if is_here else ()),
     )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
+    columns = [each for each in new if each.message.startswith("column")]
+    # A rule about missing keys has the others in its message.
+    is_of_values = finding.code.startswith("SF5")
+    stated = [each for each in columns if is_of_values and _names_column(each.message, finding.message)]
+    if stated:
+        new = tuple(each for each in new if each not in columns or each in stated)
     return (replace(found[0], origins=new), *found[1:])
+
+
+def _with_fix(
+    found: tuple[ErrorCause, ...],
+    error: ErrorReport,
+    explanation: MessageExplanation | None,
+    frames: Sequence[ProjectFrame],
+    folder: str,
+) -> tuple[ErrorCause, ...]:
+    """Give the first cause the repair by the message, if it is at the failing line and its rule has none."""
+    first = found[0]
+    fix = first.finding.fix
+    has_edits = fix is not None and bool(fix.edits)
+    if has_edits or explanation is None or not first.is_at_failing_line:
+        return found
+    by_message = line_fix(error, explanation, frames, folder, first.evidence)
+    if by_message is None:
+        return found
+    return (replace(first, finding=replace(first.finding, fixes=(by_message,))), *found[1:])
+
+
+def _names_column(text: str, message: str) -> bool:
+    """Whether a message names one of some columns; the Trainer renames `label` to `labels`."""
+    named = _IN_TICKS.findall(message)
+    return any(name in named or f"{name}s" in named for name in _IN_TICKS.findall(text))
+
+
+def _named(finding: Diagnostic) -> frozenset[str]:
+    """Return the expressions in the text of a finding about its line: the rejected operand."""
+    here = [step.message for step in finding.evidence if step.span == finding.span]
+    return frozenset(_IN_TICKS.findall(" ".join(here) or finding.message))
+
+
+def _is_of_samples(finding: Diagnostic) -> bool:
+    """Whether the samples of a dataset have a part in a finding: not in one about settings or arguments."""
+    return finding.code not in _OF_SETTINGS
 
 
 def _without_stack(messages: BareMessages, folder: str, options: CheckOptions) -> Diagnosis | None:

@@ -10,6 +10,9 @@ from shapefix.light_dataclasses import dataclass
 from shapefix.rulebook.error_pages import ErrorPage, error_pages
 
 _FIELD = re.compile(r"\{(\w+)(:int|:value)?\}")
+_LIST = re.compile(r"\[?(?:'[^']*'(?:, )?)+\]?")
+"""A list of names in a message."""
+_NAME = re.compile(r"'([^']*)'")
 _LONGEST = 4_000
 """Characters of a message that are compared with templates."""
 _LONGEST_VALUE = 120
@@ -53,7 +56,12 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
     fields = {name: value.strip().rstrip(".") for name, value in match.groupdict().items()}
 
     def filled(text: str) -> str:
-        return _FIELD.sub(lambda field: _shown(fields.get(field[1], field[0]), field[2]), text)
+        return _FIELD.sub(
+            lambda field: _shown(
+                fields.get(field[1], field[0]), field[2], is_code=text[: field.start()].endswith("`")
+            ),
+            text,
+        )
 
     return MessageExplanation(
         page.name,
@@ -66,10 +74,12 @@ def explain_message(message: str, error_type: str = "") -> MessageExplanation | 
     )
 
 
-def _shown(value: str, kind: str | None) -> str:
+def _shown(value: str, kind: str | None, *, is_code: bool) -> str:
     """Return the text of a field; the kind `:value` is a value of a type, `None` for the type of None."""
     if kind == ":value":
         return "`None`" if value == "NoneType" else f"A value of type {value}"
+    if not is_code and _LIST.fullmatch(value):
+        return _shortened(", ".join(f"`{name}`" for name in _NAME.findall(value)))
     return _shortened(_in_code(value))
 
 
@@ -91,8 +101,10 @@ def template_pattern(template: str) -> re.Pattern[str]:
     """Compile a template of a message; whitespace in it matches any whitespace.
 
     The first text that ends a field ends it for good: trying the others takes time, and leads no further.
+    `...` at the end of a template is for any further text, also none.
     """
-    parts = _FIELD.split(template)
+    is_open = template.endswith("...")
+    parts = _FIELD.split(template.removesuffix("..."))
     pattern = _literal(parts[0])
     for number in range(1, len(parts), 3):
         name, kind, literal = parts[number : number + 3]
@@ -103,7 +115,7 @@ def template_pattern(template: str) -> re.Pattern[str]:
         else:
             value = r".+?" if parts[0] or number > 1 else r"(?<!\S)\S+?"
         pattern += f"(?>(?P<{name}>{value}){_literal(literal)})"
-    return re.compile(pattern)
+    return re.compile(pattern + (r"[\s\S]*" if is_open else ""))
 
 
 def _literal(text: str) -> str:

@@ -66,6 +66,10 @@ def _of_node(node: ast.AST, explanation: MessageExplanation, tensors: Set[str]) 
                 yield node.value
         case "operand-types" | "none-operand" | "none-comparison":
             yield from _of_operator(node, explanation)
+        case "zero-division":
+            if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
+                is_call = isinstance(node.right, ast.Call) and bool(node.right.args)
+                yield node.right.args[0] if is_call and isinstance(node.right, ast.Call) else node.right
         case "length-of-none":
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
                 yield from node.args

@@ -96,12 +96,17 @@ def _values_in_source(path: str, name: str) -> Iterator[tuple[SizeOrigin, object
         tree = ast.parse(whole.text) if name in whole.text else ast.Module([], [])
     except (Unreadable, SyntaxError, ValueError, RecursionError):
         return
+    for key, value in named_values(tree):
+        if key == name and isinstance(value, ast.Constant):
+            shown, row = whole.place(value.lineno)
+            line = whole.text.split("\n")[value.lineno - 1].strip()
+            yield SizeOrigin(name, shown, row, line), value.value
+
+
+def named_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names, attributes, keys, parameters and options of a file with their values."""
     for node in ast.walk(tree):
-        for key, value in _named_values(node):
-            if key == name and isinstance(value, ast.Constant):
-                shown, row = whole.place(value.lineno)
-                line = whole.text.split("\n")[value.lineno - 1].strip()
-                yield SizeOrigin(name, shown, row, line), value.value
+        yield from _named_values(node)
 
 
 def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

@@ -26,9 +26,17 @@ _MOST_FRAMES = 6
 """The most frames of the user's own code; the middle of a longer stack is left out."""
 _MOST_OTHERS = 4
 _MOST_ORIGINS = 6
+_MOST_EARLIER = 3
 _MOST_MESSAGE = 400
 _STYLES_OF_PATCH = {"+": "fix", "-": "error", "@": "gutter"}
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_OF_VALUES = frozenset({"SF505", "SF512", "SF517", "SF522"})
+"""The rules about dtypes and class ids among those about dimensions."""
+_WITHOUT_LINE = frozenset({"command-line"})
+"""The error pages about no line of the code."""
+_RULED = re.compile(r"^[=-]{20,}\n?", re.MULTILINE)
+"""Lines of a message that only divide it."""
+_STATED_SIZE = re.compile(r"\d+(?: comes|, `| is stated)|`\w+` is \d+")
 
 
 def render(
@@ -80,7 +88,7 @@ def _quiet(view: View) -> View:
 
 def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     error = diagnosis.error
-    message = visible(error.message, "\n\t")
+    message = _RULED.sub("", visible(error.message, "\n\t")).strip("\n")
     if len(message) > _MOST_MESSAGE:
         message = message[:_MOST_MESSAGE] + "…"
     name = _styled(error.name, "error", view)
@@ -89,6 +97,9 @@ def _error(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     if (last.type, last.message) != (error.type, error.message):
         what = "the log ends" if diagnosis.live is None else "the cell ended"
         yield f"({what} with {last.name}: {one_line(last.message)[:100]})\n"
+    elif not diagnosis.causes:
+        for each in error.earlier[-_MOST_EARLIER:]:
+            yield from _paragraph(f"(before it: {each.name}: {one_line(each.message)[:200]})", view)
     explanation = diagnosis.explanation
     is_repeated = explanation is not None and any(
         each.finding.message.startswith(explanation.what.removesuffix(".")) for each in diagnosis.causes[:1]
@@ -101,7 +112,9 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     """Render the user's own frames, and the number of others between them."""
     frames = diagnosis.error.frames
     if not frames and not diagnosis.report.frames:
-        yield "\nThe log has no traceback: the line that fails is not known.\n"
+        explanation = diagnosis.explanation
+        if explanation is None or explanation.name not in _WITHOUT_LINE:
+            yield "\nThe log has no traceback: the line that fails is not known.\n"
         for each in diagnosis.frames:
             path, lines = one_line(view.relative(each.span.path)), f"{each.span.row} to {each.span.end_row}"
             yield f"The message was printed by the `except` after lines {lines} of {path}.\n"
@@ -119,7 +132,10 @@ def _stack(diagnosis: Diagnosis, view: View) -> Iterator[str]:
             continue
         for frame in members:
             place = known[id(frame)]
-            rows.append((_where(place, view), one_line(frame.text or f"in {frame.function}")))
+            row = _where(place, view), one_line(frame.text or f"in {frame.function}")
+            # A generator expression has a frame of its own, in the same line.
+            if rows[-1:] != [row]:
+                rows.append(row)
     own = [number for number, (where, _) in enumerate(rows) if where]
     if len(own) > _MOST_FRAMES:
         first, last = own[2], own[-3]
@@ -213,7 +229,11 @@ def _hidden(cause: ErrorCause, view: View) -> Iterator[str]:
 
 
 def _origins(cause: ErrorCause, view: View) -> Iterator[str]:
-    yield from _places("\nWhere the sizes come from:\n", cause.origins, view)
+    code = cause.finding.code
+    is_about_sizes = code.startswith(("SF1", "SF5")) and code not in _OF_VALUES
+    is_of_sizes = is_about_sizes or any(_STATED_SIZE.match(each.message) for each in cause.origins)
+    what = "sizes" if is_of_sizes else "values"
+    yield from _places(f"\nWhere the {what} come from:\n", cause.origins, view)
 
 
 def _places(title: str, steps: Sequence[Evidence], view: View) -> Iterator[str]:
@@ -257,7 +277,10 @@ def _unexplained(diagnosis: Diagnosis, view: View) -> Iterator[str]:
     for cause in found.causes:
         yield from _paragraph(cause, view, "  - ", "    ")
     yield "\n"
-    yield from _paragraph(found.look, view)
+    look = found.look
+    if not diagnosis.error.frames:
+        look = look.replace("this line", "the line that fails")
+    yield from _paragraph(look, view)
 
 
 def _at(origin: SizeOrigin, view: View) -> str:

@@ -62,6 +62,11 @@ _NEXT_RECORD = re.compile(
     r"|\[[WEI]\d{3,}| *\d+%\||[IWEF]\d{4} \d\d:\d\d:\d\d"
 )
 """Starts of lines that are another record of the log, not the message's next line."""
+_OF_COMPILER = frozenset(
+    {"Unsupported", "UserError", "TorchRuntimeError", "InternalTorchDynamoError", "BackendCompilerFailed"}
+)
+"""Exceptions of `torch.compile`; their messages have empty lines, and the user's own stack at the end."""
+_USER_CODE = "from user code:"
 _MEMBER = re.compile(r"(?P<indentation>.*)\+-+ (?:\d+|\.\.\.) -+$")
 _GROUP_END = re.compile(r"(?P<indentation>.*)\+-{30,}$")
 
@@ -230,6 +235,7 @@ class _Stack(ABC):
     blank: int = 0
     linked: bool = False
     wraps: bool = False
+    is_user_code: bool = False
     finished: bool = False
     _settled: bool = False
 
@@ -278,6 +284,8 @@ class _Stack(ABC):
             # A label of the next stack, such as `multiprocess.pool.RemoteTraceback:` and quotes.
             self.noise += bool(text)
             return self.noise <= _MOST_NOISE
+        if self.type.rpartition(".")[2] in _OF_COMPILER and self._take_user_code(line, text):
+            return True
         if not text or text == '"""':
             self.blank += 1
             return self.blank <= 2
@@ -285,6 +293,21 @@ class _Stack(ABC):
             self.finished = True
             return False
         self.message.append(line)
+        return True
+
+    def _take_user_code(self, line: str, text: str) -> bool:
+        """Read a line of the user's own stack in a message, or one before it."""
+        self.noise += 1
+        if text == _USER_CODE:
+            self.is_user_code = True
+        elif not self.is_user_code:
+            return not text and self.noise <= _MOST_ROWS
+        elif found := _FRAME.match(line):
+            self._frame(StackFrame(found["path"], int(found["row"]), found["function"] or ""))
+        elif text and line[:1] in (" ", "\t"):
+            self._text_of_last(text)
+        else:
+            return False
         return True
 
     def take_error(self, line: str) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from shapefix.diagnosis.called_definitions import CalledDefinition, called_definition
+from shapefix.diagnosis.called_definitions import OF_CALLS, CalledDefinition, called_definition
 from shapefix.diagnosis.causes import Confidence, ErrorCause
-from shapefix.diagnosis.definitions import definitions
+from shapefix.diagnosis.definitions import argument_definitions, definitions
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
@@ -23,7 +23,7 @@ from shapefix.diagnosis.symbol_origins import symbol_origins
 from shapefix.diagnosis.traced_fixes import traced_fix
 from shapefix.diagnosis.value_origins import batch_places, tensor_origins, value_origins
 from shapefix.diagnosis.whole_texts import whole_text
-from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Role, Severity, Span
+from shapefix.diagnostics import TRACED_ERROR, Diagnostic, Evidence, Fix, Role, Severity, Span
 from shapefix.sources.text import Unreadable
 
 _SIMILAR = 0.7
@@ -45,8 +45,22 @@ _ABOUT_SIZES = frozenset(
     | {"embedding-dimension", "unflatten-sizes"}
 )
 """The error pages whose numbers are sizes of tensors."""
+_OF_INDICES = frozenset({"index-bounds", "embedding-range", "target-out-of-bounds", "array-index"})
+"""The error pages with a value beside the sizes."""
 _OF_NAMES = frozenset({"missing-key", "checkpoint-keys", "checkpoint-sizes"})
 """The error pages about names of two sides: those of the value, and those of its origin."""
+_OF_MACHINES = frozenset(
+    {"collective-mismatch", "convolution-engine", "cuda-initialization", "cuda-memory-access"}
+    | {"cudnn-failure", "device-assert", "disk-full", "gloo-timeout", "gpu-number", "hub-access"}
+    | {"hub-unreachable", "import-name", "kernel-image", "loader-timeout", "map-worker-died"}
+    | {"missing-module", "missing-package", "mps-memory", "mps-operator", "mps-placeholder"}
+    | {"nccl-failure", "nccl-timeout", "no-bitsandbytes", "no-nccl", "numpy-binary", "numpy-unavailable"}
+    | {"old-driver", "out-of-memory", "port-in-use", "process-group", "recursion", "relative-import"}
+    | {"rendezvous-timeout", "rendezvous-variables", "shared-library", "start-method", "too-many-files"}
+    | {"torchvision-version", "trainer-needs-accelerate", "worker-died", "worker-start", "circular-import"}
+    | {"rank-lost", "reraise-without-exception", "host-memory"}
+)
+"""The error pages about the machine, its software or the processes, and not about values."""
 
 
 def traced_cause(
@@ -61,10 +75,46 @@ def traced_cause(
     found = _traced_cause(report, explanation, frames, run, layer, folder)
     if found is not None and any(frame.is_changed for frame in frames):
         found = replace(found, confidence=Confidence.LIKELY)
-    if found is None or explanation is None:
+    if explanation is None:
         return found
-    fix = traced_fix(ExplainedFailure(explanation, frames, folder), found.finding.evidence)
-    return found if fix is None else replace(found, finding=replace(found.finding, fixes=(fix,)))
+    if found is None:
+        # A line with a repair is the cause itself.
+        fix = line_fix(report, explanation, frames, folder, ())
+        found = None if fix is None else _at_line(explanation, frames, ())
+    else:
+        fix = line_fix(report, explanation, frames, folder, found.finding.evidence)
+    return (
+        found
+        if fix is None or found is None
+        else replace(found, finding=replace(found.finding, fixes=(fix,)))
+    )
+
+
+def line_fix(
+    report: ErrorReport,
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    folder: str,
+    evidence: Sequence[Evidence],
+) -> Fix | None:
+    """Return the repair of an error by its page, if the sources are those of the run."""
+    if not _is_present(frames):
+        return None
+    raised_in = report.frames[-1].path if report.frames else ""
+    return traced_fix(ExplainedFailure(explanation, frames, folder, raised_in), evidence)
+
+
+def _is_present(frames: Sequence[ProjectFrame]) -> bool:
+    """Whether the sources are those of the run."""
+    is_here = bool(frames) and not frames[-1].is_missing and not frames[-1].is_lost
+    return is_here and not any(frame.is_changed or frame.is_region for frame in frames)
+
+
+def _at_line(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], evidence: Sequence[Evidence]
+) -> ErrorCause:
+    found = _diagnostic(explanation, explanation.what, frames, evidence)
+    return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
 
 
 def _traced_cause(
@@ -100,9 +150,9 @@ def _traced_cause(
         return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected:
-        # Known sizes that fit each other are those of another run.
         if run is None or not run.has_unknown or not origins:
-            return None
+            is_of_other_run = run is not None and is_of_sizes and _is_of_other_run(run, explanation)
+            return None if is_of_other_run else _of_arguments(explanation, frames, folder)
     message = explanation.what
     return ErrorCause(
         _diagnostic(explanation, message, frames, origins),
@@ -111,8 +161,26 @@ def _traced_cause(
     )
 
 
+def _is_of_other_run(run: FailingRun, explanation: MessageExplanation) -> bool:
+    """Whether known sizes of the line fit each other, and are not those of the message."""
+    if run.has_unknown or explanation.name in _OF_INDICES:
+        return False
+    layouts = [each.layout for each in run.values if each.layout is not None]
+    if not layouts:
+        return False
+    known = {str(size) for layout in layouts for size in layout.sizes}
+    known |= {str(len(layout.sizes)) for layout in layouts}
+    return (
+        not {each for each in re.findall(r"\d+", explanation.message) if len(each) > 1 or each > "1"} <= known
+    )
+
+
 def _text_of(origin: SizeOrigin) -> str:
     is_function = origin.name.endswith("()")
+    if is_function and origin.code.startswith(("return", "yield")):
+        return f"`{origin.name}` returns it here"
+    if is_function and not origin.code.startswith(("def ", "async def ")):
+        return f"`{origin.name}` ends here, and returns nothing"
     if is_function:
         return f"`{origin.name}` may return nothing"
     if re.search(rf"\b{re.escape(origin.name)}\b.*[=:]|\bfor\b", origin.code) is None:
@@ -137,6 +205,21 @@ def _of_values(
     confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
     found = _diagnostic(explanation, explanation.what, frames, origins)
     return ErrorCause(found, confidence, is_at_failing_line=True)
+
+
+def _of_arguments(
+    explanation: MessageExplanation, frames: Sequence[ProjectFrame], folder: str
+) -> ErrorCause | None:
+    """Return the failing line, with the assignments of all its values; None for an error without values."""
+    if not _is_present(frames) or explanation.name in _OF_MACHINES | OF_CALLS:
+        return None
+    found = argument_definitions(frames, folder)
+    if not found:
+        return None
+    # The short report shows the first and the last one.
+    in_order = (*found[:1], *found[2:], *found[1:2])
+    evidence = [_stated(each.path, each.row, _text_of(each)) for each in in_order]
+    return _at_line(explanation, frames, evidence)
 
 
 def _of_call(
@@ -214,7 +297,7 @@ def _diagnostic(
     calls = (
         Evidence(frame.span, "called here", Role.CALL, " ".join(frame.frame.text.split()))
         for frame in frames[:-1]
-        if not frame.is_missing
+        if not frame.is_missing and frame.span != frames[-1].span
     )
     failure = Evidence(span, "this line failed", Role.FAILURE)
     return Diagnostic(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 
 import libcst as cst
 
@@ -65,7 +65,7 @@ _OF_VALUES = frozenset(
     | {"ids-or-embeddings", "padding-id-range", "packed-lengths", "ctc-lengths", "boolean-subtraction"}
     | {"backward-of-many", "ambiguous-truth", "group-count", "head-mismatch", "generation-length"}
     | {"tensor-as-index", "float-as-size", "graph-indices", "write-into-expanded"}
-    | {"batch-of-one", "unpadded-batch", "leaf-in-place", "copied-graph"}
+    | {"batch-of-one", "unpadded-batch", "leaf-in-place", "copied-graph", "class-weights"}
 )
 """The error pages about the values of tensors, their dtypes and devices."""
 _OF_INDEX = frozenset({"index-bounds", "array-index", "list-index"})
@@ -111,13 +111,17 @@ def batch_places(run: FailingRun) -> tuple[Evidence, ...]:
     return to_evidence(of_loops(run))
 
 
-def sample_origins(run: FailingRun) -> tuple[Evidence, ...]:
-    """Return the origins of batches in a failing line, in the dataset."""
-    return to_evidence(_of_tensors(run))
+def sample_origins(run: FailingRun, names: Set[str]) -> tuple[Evidence, ...]:
+    """Return the origins of batches in a failing line, in the dataset.
+
+    names are the expressions that a finding names: if some of them have values, only these count.
+    """
+    named = [each for each in run.values if each.place.code in names and each.tensor is not None]
+    return to_evidence(_of_tensors(run, named or run.values))
 
 
-def _of_tensors(run: FailingRun) -> Iterator[Origin]:
-    for each in run.values:
+def _of_tensors(run: FailingRun, values: Sequence[SeenValue]) -> Iterator[Origin]:
+    for each in values:
         yield from before_batch(run, each.origin)
         if isinstance(each.value, LibraryObject):
             yield from of_loader(each.value)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
-from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
+from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.diagnosis.size_origins import SizeOrigin, last_name
-from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.engine.parse_limits import LARGEST
-from shapefix.sources.text import Unreadable
+from shapefix.light_dataclasses import dataclass
 
 _LOADS = frozenset(
     {"load", "loadtxt", "genfromtxt", "fromfile", "memmap", "loadmat", "read_csv", "read_parquet"}
@@ -27,8 +26,17 @@ _LOADS = frozenset(
 """Last parts of the names of functions that read data from a file."""
 _WRAPPERS = frozenset({"dict", "enumerate", "iter", "list", "next", "tqdm", "trange"})
 """Functions with the elements of their argument."""
+_COMMON = frozenset(
+    {"forward", "step", "train", "eval", "backward", "update", "get", "items", "values", "to"}
+)
+"""Names of methods that objects of libraries have, too."""
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_ADDITIONS = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
+_PARTS = frozenset({"copy", "get", "items", "keys", "pop", "values"})
+"""Methods with parts of their object as results."""
 _MOST_STEPS = 60
-_MOST_FILES = 200
+_MOST_CALLS = 4
+"""The most calls of a class that are followed."""
 
 
 def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
@@ -41,18 +49,39 @@ def load_of(called: str, frames: Sequence[ProjectFrame]) -> SizeOrigin | None:
     return found[0] if len(found) == 1 else None
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """A statement on the way of a value; the rows are those of the whole text.
+
+    caller is the number of the scope with the call of its function, None if it is unknown.
+    """
+
+    path: str
+    row: int
+    last: int
+    caller: int | None
+
+
 class ValueSearch:
     """Follows an argument back through assignments, loops and the calls of a stack, to loads of data.
 
     is_deep is false if only the value itself is wanted, not those it was computed from. folder is that of
-    the project, to look for functions in other files.
+    the project, to look for functions and calls in other files. Scopes are numbered: those of the frames
+    first, then those of the statements on the way.
     """
 
-    def __init__(self, frames: Sequence[ProjectFrame], folder: str = "", *, is_deep: bool = True) -> None:
+    def __init__(
+        self,
+        frames: Sequence[ProjectFrame],
+        folder: str = "",
+        *,
+        is_deep: bool = True,
+        sources: IndexedSources | None = None,
+    ) -> None:
         self._frames = frames
-        self._folder = folder
-        self._wholes: dict[str, tuple[WholeText, ast.Module]] = {}
-        self._seen: set[tuple[int, str]] = set()
+        self.sources = sources if sources is not None else IndexedSources(folder)
+        self._scopes: list[_Scope] = []
+        self._seen: set[tuple[str, int, str]] = set()
         self._is_deep = is_deep
         self.found: list[SizeOrigin] = []
         self.steps: list[SizeOrigin] = []
@@ -66,71 +95,148 @@ class ValueSearch:
 
     def expressions(self, number: int) -> Iterator[ast.expr]:
         """Yield the expressions in the statement of a frame."""
-        frame, parsed = self._frames[number], self._parsed(number)
-        if parsed is None:
-            return
-        whole, tree = parsed
-        first, last = frame.span.row + whole.rows_before, frame.span.end_row + whole.rows_before
-        for node in ast.walk(tree):
-            if isinstance(node, ast.expr) and first <= node.lineno <= last:
-                yield node
+        scope, source = self._scope(number), self._source(number)
+        if source is not None:
+            yield from source.expressions(scope.row, scope.last)
 
-    def follow(self, number: int, value: ast.expr) -> None:
-        """Add the loads at the origin of a value in a frame."""
-        parsed = self._parsed(number)
-        if parsed is None or len(self._seen) > _MOST_STEPS:
+    def follow(self, number: int, value: ast.expr, position: int | None = None) -> None:
+        """Add the loads at the origin of a value in a frame.
+
+        position is that of the wanted part of a tuple.
+        """
+        if position is not None and isinstance(value, ast.Tuple) and position < len(value.elts):
+            value, position = value.elts[position], None
+        source = self._source(number)
+        if source is None or len(self._seen) > _MOST_STEPS:
             return
-        whole, tree = parsed
+        whole = source.whole
         attribute = _own_attribute(value)
         if attribute:
-            self._follow_attribute(number, attribute, tree)
+            self._follow_attribute(number, attribute, source)
             return
         if not self._is_deep and self._seen and not _is_access(value):
+            if isinstance(value, ast.Call):
+                self._follow_results(number, value.func, source, position)
             return
         for node in ast.walk(value):
-            if isinstance(node, ast.Call) and last_name(node.func) in _LOADS and not self._is_own(node, tree):
+            if (
+                isinstance(node, ast.Call)
+                and last_name(node.func) in _LOADS
+                and not self._is_own(node, source)
+            ):
                 path, row = whole.place(node.lineno)
                 line = whole.text.split("\n")[node.lineno - 1].strip()
                 self.found.append(SizeOrigin("", path, row, line))
                 return
         for node in ast.walk(value):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                self._follow_results(number, node.func.id, tree)
+            if isinstance(node, ast.Attribute) and not _own_attribute(node) and _is_access(node):
+                self._follow_part(number, node, source)
         for node in ast.walk(value):
-            if isinstance(node, ast.Name) and (number, node.id) not in self._seen:
-                self._seen.add((number, node.id))
-                self._follow_name(number, node.id, tree)
+            if isinstance(node, ast.Call):
+                self._follow_results(number, node.func, source, position if node is value else None)
+        inner = {name for node in ast.walk(value) for name in _own_targets(node)}
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inner:
+                self._follow_name(number, node.id, source)
+            elif isinstance(node, ast.Attribute) and self._is_deep and (name := _own_attribute(node)):
+                self._follow_attribute(number, name, source)
 
-    def _follow_name(self, number: int, name: str, tree: ast.Module) -> None:
-        function = self._function(number, tree)
-        parameters = _parameters(function)
-        if function is not None and name in parameters and number > 0:
-            is_method = parameters[0] in ("self", "cls")
-            is_by_name = name in [each.arg for each in function.args.kwonlyargs]
-            position = -1 if is_by_name else parameters.index(name) - is_method
-            for value in self._arguments(number - 1, function.name, position, name):
-                known = len(self.steps)
-                self.follow(number - 1, value)
-                if len(self.steps) == known:
-                    self._step(number - 1, name, value)
+    def _is_new(self, number: int, name: str, source: IndexedSource) -> bool:
+        """Check and note that a name of a scope is new."""
+        function = self._function(number, source)
+        key = (self._scope(number).path, function.lineno if function is not None else 0, name)
+        is_new = key not in self._seen
+        self._seen.add(key)
+        return is_new
+
+    def _follow_name(self, number: int, name: str, source: IndexedSource) -> None:
+        if not self._is_new(number, name, source):
+            return
+        function = self._function(number, source)
+        for expression in self.expressions(number):
+            for part in expression.generators if isinstance(expression, _COMPREHENSIONS) else ():
+                if name in _names([part.target]):
+                    self._step(number, name, part.iter)
+                    self.follow(number, part.iter)
+                    return
+        if function is not None and name in _parameters(function):
+            self._follow_parameter(number, function, name, source)
             return
         last = self._row(number)
         # Those after the failing line have not run yet.
-        run = [
-            node for node in ast.walk(function or tree) if isinstance(node, ast.stmt) and node.lineno < last
-        ]
+        inside = source.statements if function is None else _statements(function)
+        run = [node for node in inside if node.lineno < last]
+        known = len(self.steps)
         for node in sorted(run, key=lambda node: -node.lineno):
-            if isinstance(node, ast.Assign) and name in _names(node.targets):
+            if (value := _assigned(node, name)) is not None:
                 self._step(number, name, node)
-                self.follow(number, node.value)
-            elif isinstance(node, (ast.For, ast.AsyncFor)) and name in _names([node.target]):
-                self._step(number, name, node)
-                self.follow(number, node.iter)
+                self.follow(self._at(number, node), value, _part_of(node, name))
         if function is not None and name not in _bound(function):
-            for statement in tree.body:
-                if isinstance(statement, ast.Assign) and name in _names(statement.targets):
-                    self._step(number, name, statement)
-                    self.follow(number, statement.value)
+            self._follow_global(number, name, source)
+        if len(self.steps) == known:
+            self._follow_import(name, source)
+
+    def _follow_global(self, number: int, name: str, source: IndexedSource) -> None:
+        for statement in source.tree.body:
+            if (value := _assigned(statement, name)) is not None:
+                self._step(number, name, statement)
+                self.follow(self._at(number, statement, is_outer=True), value, _part_of(statement, name))
+
+    def _follow_import(self, name: str, source: IndexedSource) -> None:
+        """Follow a name from a module of the project."""
+        for node in source.imports:
+            for each in node.names:
+                if (each.asname or each.name) == name:
+                    for path in self._modules(node.module or ""):
+                        number = self._scope_of(path, LARGEST, LARGEST, None)
+                        other = self._source(number)
+                        if other is not None:
+                            self._follow_global(number, each.name, other)
+
+    def _modules(self, name: str) -> list[str]:
+        """Return the file of a module of the project, if there is only one."""
+        end = name.replace(".", "/")
+        ends = (f"/{end}.py", f"/{end}/__init__.py")
+        found = [path for path in self.sources.paths if end and path.replace("\\", "/").endswith(ends)]
+        return found if len(found) == 1 else []
+
+    def _follow_parameter(
+        self, number: int, function: ast.FunctionDef, name: str, source: IndexedSource
+    ) -> None:
+        """Follow a parameter to the calls of its function, or to its default."""
+        owner = self._class(number, source)
+        called = owner.name if function.name == "__init__" and owner is not None else function.name
+        caller = self._scope(number).caller
+        position = _position(function, name)
+        if caller is not None:
+            passed = [(caller, value) for value in self._arguments(caller, called, position, name)]
+        elif function.name == "__init__":
+            passed = list(self._constructed(called, position, name))
+        else:
+            passed = []
+        for at, value in passed:
+            known = len(self.steps)
+            self.follow(at, value)
+            if len(self.steps) == known:
+                self._step(at, name, value)
+        default = _default(function, name)
+        if not passed and default is not None:
+            self._step(number, name, default)
+            if isinstance(default, ast.Name):
+                self.follow(number, default)
+
+    def _constructed(self, name: str, position: int, parameter: str) -> Iterator[tuple[int, ast.expr]]:
+        """Yield the values of a parameter in the calls of a class of the project, with their scopes."""
+        left = _MOST_CALLS
+        for path in self._paths():
+            found = self.sources.of(path, f"{name}(")
+            for statement in found.statements if found is not None and name in found.whole.text else ():
+                for call in _own_calls(statement):
+                    if last_name(call.func) == name and left:
+                        left -= 1
+                        scope = self._scope_of(path, statement.lineno, call.end_lineno or call.lineno, None)
+                        for value in _value_of(call, position, parameter):
+                            yield scope, value
 
     def _arguments(self, number: int, called: str, position: int, name: str) -> Iterator[ast.expr]:
         """Yield the values of a parameter in the statement of a frame.
@@ -145,108 +251,170 @@ class ValueSearch:
                 if isinstance(call.func, ast.Attribute):
                     yield call.func.value
                 continue
-            yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
-            if len(call.args) > position >= 0:
-                yield call.args[position]
+            yield from _value_of(call, position, name)
 
-    def _follow_attribute(self, number: int, name: str, tree: ast.Module) -> None:
+    def _follow_attribute(self, number: int, name: str, source: IndexedSource) -> None:
         """Follow the assignments to an attribute of `self`, in the class of a frame."""
-        if (number, f"self.{name}") in self._seen:
+        owner = self._class(number, source)
+        key = (self._scope(number).path, owner.lineno if owner is not None else 0, f"self.{name}")
+        if key in self._seen:
             return
-        self._seen.add((number, f"self.{name}"))
-        for node in ast.walk(self._class(number, tree) or ast.Module([], [])):
+        self._seen.add(key)
+        for node in ast.walk(owner or ast.Module([], [])):
             if isinstance(node, ast.Call) and _fills(node, name):
                 self._step(number, f"self.{name}", node)
             elif isinstance(node, ast.Assign) and name in map(_own_attribute, _parts(node.targets)):
                 self._step(number, f"self.{name}", node)
-                function = _around(tree, node.lineno)
-                if not (isinstance(node.value, ast.Name) and node.value.id in _parameters(function)):
-                    self.follow(number, node.value)
+                self.follow(self._at(number, node, is_outer=True), node.value)
 
-    def _class(self, number: int, tree: ast.Module) -> ast.ClassDef | None:
+    def _class(self, number: int, source: IndexedSource) -> ast.ClassDef | None:
         """Return the innermost class around a frame's statement."""
-        row = self._row(number)
-        around = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ClassDef) and node.lineno < row <= (node.end_lineno or 0)
-        ]
-        return max(around, key=lambda node: node.lineno, default=None)
+        return source.class_around(self._row(number))
+
+    def _scope(self, number: int) -> _Scope:
+        if number >= len(self._frames):
+            return self._scopes[number - len(self._frames)]
+        span = self._frames[number].span
+        source = None if self._frames[number].is_missing else self.sources.of(span.path)
+        before = source.whole.rows_before if source is not None else 0
+        return _Scope(span.path, span.row + before, span.end_row + before, number - 1 if number else None)
+
+    def _scope_of(self, path: str, row: int, last: int, caller: int | None) -> int:
+        self._scopes.append(_Scope(path, row, last, caller))
+        return len(self._frames) + len(self._scopes) - 1
+
+    def _at(self, number: int, node: ast.stmt | ast.expr, *, is_outer: bool = False) -> int:
+        """Return the scope of another statement of the same function, or of another one of its file."""
+        scope = self._scope(number)
+        last = node.lineno if isinstance(node, (ast.For, ast.AsyncFor)) else node.end_lineno or node.lineno
+        return self._scope_of(scope.path, node.lineno, last, None if is_outer else scope.caller)
 
     def _row(self, number: int) -> int:
-        frame, parsed = self._frames[number], self._parsed(number)
-        return frame.span.row + (parsed[0].rows_before if parsed is not None else 0)
+        return self._scope(number).row
 
     def _step(self, number: int, name: str, node: ast.stmt | ast.expr) -> None:
-        parsed = self._parsed(number)
-        if parsed is not None:
-            path, row = parsed[0].place(node.lineno)
-            line = parsed[0].text.split("\n")[node.lineno - 1].strip()
+        source = self._source(number)
+        if source is not None:
+            path, row = source.whole.place(node.lineno)
+            line = source.whole.text.split("\n")[node.lineno - 1].strip()
             self.steps.append(SizeOrigin(name, path, row, line))
 
-    def _follow_results(self, number: int, called: str, tree: ast.Module) -> None:
-        """Add the loads of data in a function of the file, if it returns their results."""
-        if (number, f"{called}()") in self._seen:
+    def _follow_results(
+        self, number: int, called: ast.expr, source: IndexedSource, position: int | None = None
+    ) -> None:
+        """Follow the results of a function or method of the project, or one part of them."""
+        name = last_name(called)
+        part = "" if position is None else position
+        if not name or not self._is_new(number, f"{name}(){part}", source):
             return
-        self._seen.add((number, f"{called}()"))
-        own = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == called]
-        for function in own:
-            for value in _results_of(function):
-                self.follow(number, value)
-        if not own:
-            self._step_through(called)
+        functions = self._called(number, called, source)
+        for path, function in functions if len(functions) == 1 else ():
+            for node in _own_nodes(function):
+                value = node.value if isinstance(node, (ast.Return, ast.Yield)) else None
+                if value is None or isinstance(value, ast.Constant):
+                    continue
+                scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)  # type: ignore[attr-defined]
+                self._step(scope, f"{name}()", value)
+                self.follow(scope, value, position)
 
-    def _is_own(self, call: ast.Call, tree: ast.Module) -> bool:
+    def _called(
+        self, number: int, called: ast.expr, source: IndexedSource
+    ) -> list[tuple[str, ast.FunctionDef]]:
+        """Return the possible functions of a call in the project, with the paths of their files."""
+        name = last_name(called)
+        path = self._scope(number).path
+        if isinstance(called, ast.Name):
+            own = [
+                (path, node)
+                for node in source.tree.body
+                if isinstance(node, ast.FunctionDef) and node.name == name
+            ]
+            return own or self._in_project(name) or self._of_instance(number, called, source)
+        owner = self._class(number, source) if _own_attribute(called) else None
+        if owner is not None:
+            methods = [(path, node) for node in _methods(owner) if node.name == name]
+            if methods:
+                return methods
+            instances = self._of_instance(number, called, source)
+            if instances:
+                return instances
+        if not isinstance(called, ast.Attribute) or name in _COMMON:
+            return []
+        return self._in_project(name) or self._in_project(name, are_methods=True)
+
+    def _of_instance(
+        self, number: int, called: ast.expr, source: IndexedSource
+    ) -> list[tuple[str, ast.FunctionDef]]:
+        """Return the `forward` or `__call__` of an object's classes in the project."""
+        return [
+            (path, method)
+            for name in self._created(number, called, source)
+            for path, cls in self._classes(name)
+            for method in _methods(cls)
+            if method.name in ("forward", "__call__")
+        ]
+
+    def _created(self, number: int, value: ast.expr, source: IndexedSource) -> tuple[str, ...]:
+        """Return the names in the calls assigned to a name or attribute."""
+        attribute = _own_attribute(value)
+        around = self._class(number, source) if attribute else self._function(number, source)
+        inside = [node for node in _statements(around) if isinstance(node, ast.Assign)] if around else []
+        found = [
+            last_name(node.value.func)
+            for node in (*inside, *(() if attribute else source.assignments))
+            if isinstance(node.value, ast.Call) and any(_is_same(target, value) for target in node.targets)
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def _follow_part(self, number: int, value: ast.Attribute, source: IndexedSource) -> None:
+        """Follow an attribute of an object of a class of the project, `bank.items`."""
+        for name in self._created(number, value.value, source):
+            for path, cls in self._classes(name):
+                other = self.sources.of(path)
+                if other is not None:
+                    inside = self._scope_of(path, cls.lineno + 1, cls.lineno + 1, None)
+                    self._follow_attribute(inside, value.attr, other)
+
+    def _classes(self, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
+        """Yield the classes of the project with a name."""
+        for path in self._paths():
+            found = self.sources.of(path, f"class {name}") if name else None
+            for node in found.tree.body if found is not None else ():
+                if isinstance(node, ast.ClassDef) and node.name == name:
+                    yield path, node
+
+    def _paths(self) -> tuple[str, ...]:
+        """Return the files of the stack, then all others of the project."""
+        own = (frame.span.path for frame in self._frames if not frame.is_missing)
+        return tuple(dict.fromkeys((*own, *self.sources.paths)))
+
+    def _is_own(self, call: ast.Call, source: IndexedSource) -> bool:
         """Whether a call is one of a function of the project, `load(path)`."""
         if not isinstance(call.func, ast.Name):
             return False
         name = call.func.id
-        own = any(isinstance(each, ast.FunctionDef) and each.name == name for each in tree.body)
+        own = any(isinstance(each, ast.FunctionDef) and each.name == name for each in source.tree.body)
         return own or bool(self._in_project(name))
 
-    def _in_project(self, called: str) -> list[tuple[WholeText, ast.FunctionDef]]:
-        """Return the functions of the project with a name."""
-        if not self._folder:
-            return []
-        paths = islice(source_files(self._folder), _MOST_FILES)
-        return [found for path in paths for found in _functions(path, called)]
+    def _in_project(self, called: str, *, are_methods: bool = False) -> list[tuple[str, ast.FunctionDef]]:
+        """Return the functions of the project with a name, or the methods."""
+        paths = self.sources.paths
+        return [(path, found) for path in paths for found in self._functions(path, called, are_methods)]
 
-    def _step_through(self, called: str) -> None:
-        """Add the results of the only function of the project with a name, and the assignments to them."""
-        found = self._in_project(called)
-        if len(found) != 1:
-            return
-        whole, function = found[0]
-        rows = whole.text.split("\n")
-        returned = [node for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
-        names = {each.id for node in returned for each in ast.walk(node) if isinstance(each, ast.Name)} - set(
-            _parameters(function)
-        )
-        assigned = [
-            node
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign) and names & _names(node.targets)
-        ]
-        steps: list[tuple[str, ast.stmt]] = [(f"{called}()", node) for node in returned]
-        assigned.sort(key=lambda node: -node.lineno)
-        steps += [(ast.unparse(node.targets[0]), node) for node in assigned]
-        for name, node in steps:
-            path, row = whole.place(node.lineno)
-            self.steps.append(SizeOrigin(name, path, row, rows[node.lineno - 1].strip()))
+    def _functions(self, path: str, name: str, are_methods: bool) -> Iterator[ast.FunctionDef]:
+        found = self.sources.of(path, f"def {name}(")
+        for node in found.tree.body if found is not None else ():
+            inner = _methods(node) if are_methods and isinstance(node, ast.ClassDef) else ()
+            for each in inner if are_methods else (node,):
+                if isinstance(each, ast.FunctionDef) and each.name == name:
+                    yield each
 
-    def _function(self, number: int, tree: ast.Module) -> ast.FunctionDef | None:
+    def _function(self, number: int, source: IndexedSource) -> ast.FunctionDef | None:
         """Return the innermost function around a frame's statement."""
-        return _around(tree, self._row(number))
+        return source.function_around(self._row(number))
 
-    def _parsed(self, number: int) -> tuple[WholeText, ast.Module] | None:
-        path = self._frames[number].span.path
-        if path not in self._wholes:
-            try:
-                whole = whole_text(path)
-                self._wholes[path] = whole, ast.parse(whole.text)
-            except (Unreadable, SyntaxError, ValueError, RecursionError):
-                return None
-        return self._wholes[path]
+    def _source(self, number: int) -> IndexedSource | None:
+        return self.sources.of(self._scope(number).path)
 
 
 def _own_attribute(node: ast.expr) -> str:
@@ -258,32 +426,24 @@ def _own_attribute(node: ast.expr) -> str:
 
 
 def _fills(node: ast.Call, name: str) -> bool:
-    """Whether a call adds to a dictionary of `self`."""
+    """Whether a call adds to a dictionary or list of `self`."""
     method = node.func
-    is_addition = isinstance(method, ast.Attribute) and method.attr in ("setdefault", "update")
+    is_addition = isinstance(method, ast.Attribute) and method.attr in _ADDITIONS
     return is_addition and isinstance(method, ast.Attribute) and _own_attribute(method.value) == name
 
 
 def _is_access(node: ast.expr) -> bool:
-    """Whether an expression only names a value: `batch`, `batch["ids"]`, `enumerate(loader)`."""
+    """Whether an expression only names a value: `batch["ids"]`, `enumerate(loader)`, `losses.items()`."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        if isinstance(node, ast.Call):
-            if last_name(node.func) not in _WRAPPERS or not node.args:
-                return False
-            node = node.args[0]
-        else:
+        if not isinstance(node, ast.Call):
             node = node.value
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _PARTS:
+            node = node.func.value
+        elif last_name(node.func) not in _WRAPPERS or not node.args:
+            return False
+        else:
+            node = node.args[0]
     return isinstance(node, ast.Name)
-
-
-def _around(tree: ast.Module, row: int) -> ast.FunctionDef | None:
-    """Return the innermost function around a row."""
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.lineno < row <= (node.end_lineno or 0)
-    ]
-    return max(around, key=lambda node: node.lineno, default=None)
 
 
 def _parts(targets: Sequence[ast.expr]) -> Iterator[ast.expr]:
@@ -313,24 +473,90 @@ def _bound(function: ast.FunctionDef) -> set[str]:
     return stored | {each.arg for each in function.args.args}
 
 
-def _results_of(function: ast.FunctionDef) -> Iterator[ast.expr]:
-    """Yield the values returned by a function, and those of the names in them."""
-    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
-    yield from returned
-    names = {node.id for value in returned for node in ast.walk(value) if isinstance(node, ast.Name)}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and names & _names(node.targets):
-            yield node.value
+def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
+    """Return the value of a name in a statement: assigned, added, or looped over."""
+    match node:
+        case ast.Assign(targets=targets, value=value) if name in _names(targets):
+            return value
+        case ast.AugAssign(target=ast.Name(id=target), value=value) if target == name:
+            return value
+        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
+            return value
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Name(id=target), attr=method), args=[*_, value])
+        ):
+            return value if target == name and method in _ADDITIONS else None
+        case ast.For(target=loop, iter=values) | ast.AsyncFor(target=loop, iter=values) if name in _names(
+            [loop]
+        ):
+            return values
+    return None
 
 
-def _functions(path: str, name: str) -> Iterator[tuple[WholeText, ast.FunctionDef]]:
-    """Yield the functions of a file with a name, outside of classes."""
-    try:
-        whole = whole_text(path)
-        is_there = f"def {name}" in whole.text and len(whole.text) <= LARGEST
-        tree = ast.parse(whole.text if is_there else "")
-    except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            yield whole, node
+def _is_same(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one name, or one attribute of `self`."""
+    if isinstance(one, ast.Name) and isinstance(other, ast.Name):
+        return one.id == other.id
+    return bool(_own_attribute(one)) and _own_attribute(one) == _own_attribute(other)
+
+
+def _part_of(node: ast.stmt, name: str) -> int | None:
+    """Return the position of a name in an assigned tuple, `train, valid = split(rows)`."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    for position, each in enumerate(target.elts if isinstance(target, ast.Tuple) else ()):
+        if isinstance(each, ast.Name) and each.id == name:
+            return position
+    return None
+
+
+def _own_targets(node: ast.AST) -> set[str]:
+    """Return the names bound by a comprehension."""
+    return _names([each.target for each in node.generators]) if isinstance(node, _COMPREHENSIONS) else set()
+
+
+def _position(function: ast.FunctionDef, name: str) -> int:
+    """Return the position of a parameter in a call, -1 for one passed by name only."""
+    ordered = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    is_method = bool(ordered) and ordered[0] in ("self", "cls")
+    return ordered.index(name) - is_method if name in ordered else -1
+
+
+def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
+    """Return the default of a parameter."""
+    arguments = function.args
+    ordered = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(reversed(ordered), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return next((value for each, value in pairs if each.arg == name), None)
+
+
+def _value_of(call: ast.Call, position: int, name: str) -> Iterator[ast.expr]:
+    """Yield the value of a parameter in a call."""
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
+    if len(call.args) > position >= 0:
+        yield call.args[position]
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    return (each for each in ast.walk(node) if isinstance(each, ast.stmt))
+
+
+def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """Yield the calls of a statement, without those of its body."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt):
+            yield from (each for each in ast.walk(child) if isinstance(each, ast.Call))
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes below one, without those of inner functions and classes."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield child
+            yield from _own_nodes(child)
+
+
+def _methods(cls: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    return (each for each in cls.body if isinstance(each, ast.FunctionDef))

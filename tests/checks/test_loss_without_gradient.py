@@ -46,7 +46,7 @@ CUTS = [
     ("with torch.no_grad():\n    out = model(x)\nloss = out.mean()", "runs under `torch.no_grad()`"),
     ("with torch.inference_mode():\n    out = model(x)\nloss = out.mean()", "`torch.inference_mode()`"),
     ("with torch.set_grad_enabled(False):\n    out = model(x)\nloss = out.mean()", "runs under"),
-    ("@torch.no_grad()\ndef f():\n    return model(x)\nloss = f().mean()", "without recording"),
+    ("@torch.no_grad()\ndef f():\n    return model(x)\nloss = f().mean()", "runs under `@torch.no_grad()`"),
     ("model.requires_grad_(False)\nloss = model(x).mean()", "the parameters of `model(x)`"),
     ("for p in model.parameters():\n    p.requires_grad = False\nloss = model(x).mean()", "are frozen"),
     ("for p in model.parameters():\n    p.requires_grad_(False)\nloss = model(x).mean()", "are frozen"),

@@ -437,3 +437,27 @@ def test_values_below_a_line_are_no_code() -> None:
     )
     assert report.frames == (StackFrame("train.py", 17, "<module>", "print(net(batch))"),)
     assert (report.type, report.message) == ("RuntimeError", "no")
+
+
+def test_the_stack_in_a_message_of_the_compiler_is_the_users() -> None:
+    log = """\
+Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/torch/_dynamo/eval_frame.py", line 841, in compile_wrapper
+    raise e.with_traceback(None) from e.__cause__
+torch._dynamo.exc.Unsupported: Data-dependent branching
+  Explanation: Detected data-dependent branching.
+
+      The branch condition involves a tensor computed as follows:
+
+from user code:
+   File "model.py", line 7, in forward
+    if x.sum() > 0:
+
+Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace
+epoch 2
+"""
+    (report,) = read_reports(log.splitlines())
+    assert report.name == "Unsupported"
+    assert (report.frames[-1].path, report.frames[-1].row) == ("model.py", 7)
+    assert report.frames[-1].text == "if x.sum() > 0:"
+    assert "epoch 2" not in report.message

@@ -149,8 +149,10 @@ def _reason(cut: GraphCut, seen_from: Module) -> str:
         return f"the parameters of `{code}` ({line}) are frozen"
     if cut.kind is CutKind.UNRECORDED:
         switch = "without recording gradients"
-        if cut.switch is not None:
-            switch = f"under `{abbreviate(cut.switch.code)}`"
+        stated = cut.switch if cut.switch is not None else _decorator(cut.place)
+        if stated is not None:
+            sign = "" if stated is cut.switch else "@"
+            switch = f"under `{sign}{abbreviate(stated.code)}`"
         return f"`{code}` ({line}) runs {switch}"
     if last in _DETACHING:
         return f"`{code}` ({line}) detaches it"
@@ -173,6 +175,10 @@ def _steps(cut: GraphCut | None, made: Place) -> Iterator[Evidence]:
     if cut is not None and cut.switch is not None:
         what = "frozen here" if cut.kind is CutKind.FROZEN else "torch records no gradients from here on"
         yield Evidence(cut.switch.span, what, Role.HISTORY)
+    elif cut is not None and cut.kind is CutKind.UNRECORDED:
+        stated = _decorator(cut.place)
+        if stated is not None:
+            yield Evidence(stated.span, "torch records no gradients in this function", Role.HISTORY)
     if cut is not None:
         yield Evidence(cut.place.span, "the result has no graph", Role.CAUSE, "no graph from here on")
     if cut is None or made.node is not cut.place.node:
@@ -206,12 +212,19 @@ def _recording(cut: GraphCut) -> Edit | None:
 
 def _without_decorator(place: Place) -> Edit | None:
     """Return the edit to remove `@torch.no_grad()` from the function around a place."""
+    stated = _decorator(place)
+    if stated is None or not isinstance(stated.node, cst.Call) or stated.node.args:
+        return None
+    return Edit(Span(stated.span.path, stated.span.row, 1, stated.span.end_row + 1, 1), "")
+
+
+def _decorator(place: Place) -> Place | None:
+    """Return the decorator of the function around a place against the recording of gradients."""
     around = [each for each in enclosing(place.module, place.node) if isinstance(each, cst.FunctionDef)]
     for decorator in around[-1].decorators if around else ():
         made = decorator.decorator
-        if isinstance(made, cst.Call) and not made.args and dotted_name(made.func) in _SWITCHES:
-            span = place.module.span(decorator)
-            return Edit(Span(span.path, span.row, 1, span.row + 1, 1), "")
+        if dotted_name(made.func if isinstance(made, cst.Call) else made) in _SWITCHES:
+            return Place(place.module, made)
     return None
 
 

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import appended, argument, replaced
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Role
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.versions import DataRequired
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.events import OperationCalled
@@ -155,7 +155,9 @@ def _without_data(
         f"the trainer is to evaluate by {_words(evaluated)}, but gets no `eval_dataset`",
         evidence=[
             *call_trace(event),
-            Evidence(made.span, f"asks for evaluations by {_words(evaluated)}", Role.CAUSE),
+            Evidence(
+                _stated(made, *_EVALUATION).span, f"asks for evaluations by {_words(evaluated)}", Role.CAUSE
+            ),
             Evidence(event.place.span, "no `eval_dataset` is given"),
         ],
         error=_NO_DATA,
@@ -171,6 +173,7 @@ def _without_metric(
     wanted = _constant(fields.get("metric_for_best_model"))
     if not isinstance(wanted, str) or not _chooses_best(fields):
         return
+    keys: tuple[str, ...] | None = ()
     name = wanted.removeprefix("eval_")
     if name in _OWN or _evaluates(event) or len(event.positional) > 5:
         return
@@ -186,17 +189,21 @@ def _without_metric(
         if keys is None or any(name.endswith(each.removeprefix("eval_")) for each in (*keys, *_OWN)):
             return
         reason = f"`compute_metrics` returns {', '.join(f'`{each}`' for each in keys)}"
-        shown = _place(function).span
+        shown = _result(function).span
     yield rule.diagnostic(
         event.place.span,
         f"the best model is chosen by `{wanted}`, but {reason}",
         evidence=[
             *call_trace(event),
-            Evidence(made.span, f"asks for the model with the best `{wanted}`", Role.CAUSE),
+            Evidence(
+                _stated(made, "metric_for_best_model").span,
+                f"asks for the model with the best `{wanted}`",
+                Role.CAUSE,
+            ),
             Evidence(shown, reason),
         ],
         error=_NO_METRIC,
-        fixes=[Fix(Applicability.DISPLAY, "name a metric that `compute_metrics` returns", ())],
+        fixes=[_only_metric(_stated(made, "metric_for_best_model"), made, keys or ())],
     )
 
 
@@ -234,10 +241,33 @@ def _arguments_of_metrics(event: OperationCalled, rule: Rule) -> Iterator[Diagno
     )
 
 
+def _only_metric(stated: Place, made: Place, keys: tuple[str, ...]) -> Fix:
+    """Return the fix to name the only metric of the project."""
+    if len(keys) != 1 or stated is made or not isinstance(stated.node, cst.SimpleString):
+        return Fix(Applicability.DISPLAY, "name a metric that `compute_metrics` returns", ())
+    edit = Edit(stated.span, f'"{keys[0]}"')
+    return Fix(Applicability.UNSAFE, f"choose it by `{keys[0]}`", (edit,))
+
+
+def _stated(made: Place, *names: str) -> Place:
+    """Return the value of a setting in the call for the settings; the call itself without one."""
+    for each in made.node.args if isinstance(made.node, cst.Call) else ():
+        if each.keyword is not None and each.keyword.value in names:
+            return Place(made.module, each.value)
+    return made
+
+
 def _place(function: Value) -> Place:
     assert isinstance(function, FunctionValue)
     node = function.node
     return Place(function.module, node.name if isinstance(node, cst.FunctionDef) else node)
+
+
+def _result(function: Value) -> Place:
+    """Return the last `return` of a function; its name without one."""
+    assert isinstance(function, FunctionValue)
+    returned = [each for each in nodes(function.node) if isinstance(each, cst.Return)]
+    return Place(function.module, returned[-1]) if returned else _place(function)
 
 
 def _keys(function: Value) -> tuple[str, ...] | None:

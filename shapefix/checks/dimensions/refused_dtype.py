@@ -20,9 +20,10 @@ from shapefix.domains.losses import LossComputed
 from shapefix.domains.training import Backward
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place, dotted_name, nodes
-from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
+from shapefix.tensors.ops import Op
 
 _CASTS = {
     "float32": "float()",
@@ -34,6 +35,13 @@ _CASTS = {
 _OF_ONE_DTYPE = frozenset({"torch.nn.HuberLoss", "torch.nn.functional.huber_loss"})
 """Losses whose backward needs one dtype for both, unlike their forward."""
 _HALVES = frozenset({"float16", "bfloat16"})
+_CASTS_OF_ARRAYS = frozenset(
+    {Op.FROM_NUMPY, Op.NUMPY_CONVERSION, Op.TENSOR, Op.TO_DTYPE, Op.TO, Op.ONE_HOT, Op.CREATION}
+)
+_CONVERSIONS = frozenset(
+    {"astype", "to", "type", "FloatTensor", "one_hot", *(cast[:-2] for cast in _CASTS.values())}
+)
+_FARTHEST = 60
 
 
 @rule("SF512", on=OpRejected)
@@ -126,12 +134,34 @@ def _reason(event: OpRejected, error: WrongDtype) -> str:
 
 
 def _origins(tensor: TensorValue) -> Iterator[Evidence]:
-    """Yield the first and the last step of the tensor."""
+    """Yield the first step of the tensor with its dtype, and the last step."""
     step = tensor.origin
     if step is None:
         return
-    for each in dict.fromkeys((step.first, step)):
+    for each in dict.fromkeys((_with_dtype(step), step)):
         yield Evidence(each.place.span, f"{each.text} here{_like_its_value(each.place)}")
+
+
+def _with_dtype(step: LayoutStep) -> LayoutStep:
+    """Return the last step with a stated dtype; the first one without any."""
+    left = _FARTHEST
+    before: LayoutStep | None = step
+    while before is not None and left:
+        if before.op in _CASTS_OF_ARRAYS and _states_dtype(before.place.node):
+            return before
+        before, left = before.source, left - 1
+    return step.first
+
+
+def _states_dtype(node: cst.CSTNode) -> bool:
+    """Whether a call has an argument `dtype`, or is a conversion: `.astype(...)`, `.float()`."""
+    if not isinstance(node, cst.Call):
+        return False
+    called = dotted_name(node.func).rpartition(".")[2] if dotted_name(node.func) else ""
+    if isinstance(node.func, cst.Attribute):
+        called = node.func.attr.value
+    is_stated = any(each.keyword is not None and each.keyword.value == "dtype" for each in node.args)
+    return is_stated or called in _CONVERSIONS
 
 
 def _like_its_value(place: Place) -> str:

@@ -51,9 +51,21 @@ def _owner(function: str) -> str:
 def _missing_arguments(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the call of the failing line without the arguments."""
     owner = _owner(failure.fields["function"])
+    is_of_class = failure.fields["name"].strip("'") == "self"
     for parsed, node in failure.line():
         if isinstance(node, ast.Call) and last_name(node.func) == owner:
+            if is_of_class and isinstance(node.func, ast.Attribute):
+                yield from _classes_passed(failure, node.func.value)
             yield parsed.place(node, f"`{failure.fields['name']}` is not passed here")
+
+
+def _classes_passed(failure: ExplainedFailure, receiver: ast.expr) -> Iterator[Evidence]:
+    """Yield the places of a class in the place of an instance."""
+    search = ValueSearch(failure.frames, failure.folder)
+    search.follow(len(failure.frames) - 1, receiver)
+    for step in search.steps:
+        text = f"`{step.name}` is a class here: an instance is missing, as `Net()`"
+        yield Evidence(Span(step.path, step.row, 1, step.row, 10_000), text, Role.CAUSE, text)
 
 
 @search_for("numpy-of-gpu")

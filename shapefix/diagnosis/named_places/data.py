@@ -9,7 +9,7 @@ from itertools import islice
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, parsed_file, search_for
 from shapefix.diagnosis.project_frames import setting_files
-from shapefix.diagnosis.size_origins import last_name, option_name
+from shapefix.diagnosis.size_origins import last_name, named_values, option_name
 from shapefix.diagnostics import Evidence, Role, Span
 from shapefix.sources.text import Unreadable, read_settings
 
@@ -17,17 +17,29 @@ _MOST_FILES = 200
 _NUMBER = re.compile(r"\d+")
 _TEXT_NUMBER = re.compile(r"""\s*["']?(?P<name>\w+)["']?\s*:\s*(?P<value>\d+e[-+]?\d+)\s*(?:#|$)""")
 """A setting in YAML that looks like a number, and is text."""
+_QUOTED_NUMBER = re.compile(r"""(?P<name>\w+)["']?\s*[:=]\s*(["'])(?P<value>-?[\d.]+(?:e[-+]?\d+)?)\2""")
+"""A setting with a number in quotes, in JSON, YAML or TOML."""
+_QUOTED_IN_LIST = re.compile(r"""\s*["']?(?P<name>\w+)["']?\s*[:=]\s*\[[^\]]*(["'])-?[\d.]+\2""")
+_DECIMAL = re.compile(r"-?[\d.]+(?:e[-+]?\d+)?")
 
 
-@search_for("text-as-number")
+@search_for("text-as-number", "dropout-range", "optimizer-setting", "text-in-numbers", "operand-types")
 def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the settings of a failing call with text in them: `1e-4` in YAML, an option without a type."""
     names = set(_given_names(failure))
     for path in islice(setting_files(failure.folder), _MOST_FILES):
         for row, line in enumerate(_lines(path), 1):
-            found = _TEXT_NUMBER.match(line)
+            found = _TEXT_NUMBER.match(line) if path.endswith((".yaml", ".yml")) else None
             if found is not None and found["name"] in names:
                 text = f"YAML reads `{found['value']}` as text; write `{_with_point(found['value'])}`"
+                yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
+            for quoted in _QUOTED_NUMBER.finditer(line):
+                if quoted["name"] in names:
+                    text = f"`{quoted['name']}` is text: it is in quotes"
+                    yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
+            listed = _QUOTED_IN_LIST.match(line)
+            if listed is not None and listed["name"] in names:
+                text = f"a value of `{listed['name']}` is text: it is in quotes"
                 yield Evidence(Span(path, row, 1, row, len(line) + 1), text, Role.CAUSE, text)
     for parsed, call in failure.calls("add_argument"):
         option = call.args[-1] if call.args else None
@@ -36,6 +48,13 @@ def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
             if option_name(str(option.value)) in names:
                 kind = _type_of_default(call)
                 yield parsed.place(call, f"this option is text: `type={kind}` is missing")
+    options = {id(each) for _, call in failure.calls("add_argument") for each in ast.walk(call)}
+    for parsed in failure.files():
+        for name, value in named_values(parsed.tree):
+            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+            if name in names and is_text and id(value) not in options:
+                if _DECIMAL.fullmatch(ast.literal_eval(value)):
+                    yield parsed.place(value, f"`{name}` is text: it is in quotes")
 
 
 def _given_names(failure: ExplainedFailure) -> Iterator[str]:
@@ -45,6 +64,8 @@ def _given_names(failure: ExplainedFailure) -> Iterator[str]:
             for keyword in node.keywords:
                 yield last_name(keyword.value) or keyword.arg or ""
             yield from map(last_name, node.args)
+        elif isinstance(node, ast.BinOp):
+            yield from (last_name(node.left), last_name(node.right))
 
 
 def _type_of_default(option: ast.Call) -> str:
@@ -57,8 +78,6 @@ def _type_of_default(option: ast.Call) -> str:
 
 
 def _lines(path: str) -> list[str]:
-    if not path.endswith((".yaml", ".yml")):
-        return []
     try:
         return read_settings(path).decode("utf-8", "replace").splitlines()
     except Unreadable:

@@ -46,11 +46,15 @@ class ParsedFile:
 
 @dataclass(frozen=True)
 class ExplainedFailure:
-    """An explained error with its frames, and the folder of the project."""
+    """An explained error with its frames, and the folder of the project.
+
+    raised_in is the path of the innermost frame, perhaps of a library.
+    """
 
     explanation: MessageExplanation
     frames: Sequence[ProjectFrame]
     folder: str
+    raised_in: str = ""
 
     @property
     def fields(self) -> dict[str, str]:

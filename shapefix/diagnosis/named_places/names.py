@@ -177,3 +177,25 @@ def _similar_names(failure: ExplainedFailure) -> Iterator[Evidence]:
         return
     for similar in get_close_matches(name, list(found), 1, 0.8):
         yield parsed.place(found[similar], f"a similar name: `{similar}`")
+
+
+@search_for("missing-key")
+def _similar_keys(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the keys of the project's dictionaries with a name similar to the missing one."""
+    name = failure.fields["key"]
+    found: dict[str, list[Evidence]] = {}
+    for parsed in failure.files() if len(name) >= _SHORTEST and not name.isdigit() else ():
+        for key in _keys(parsed.tree):
+            found.setdefault(str(key.value), []).append(parsed.place(key, f"a similar key: `{key.value!s}`"))
+    if name not in found:
+        for similar in similar_names(name, found):
+            yield from found[similar]
+
+
+def _keys(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Yield the keys of dictionaries: of literals, and of assignments to an item."""
+    for node in ast.walk(tree):
+        keys = node.keys if isinstance(node, ast.Dict) else ()
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            keys = [node.slice]
+        yield from (each for each in keys if isinstance(each, ast.Constant) and isinstance(each.value, str))

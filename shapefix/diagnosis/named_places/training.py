@@ -118,3 +118,22 @@ def _data_of_trainer(failure: ExplainedFailure) -> Iterator[Evidence]:
         for keyword in max(before, key=lambda call: call.lineno).keywords if before else ():
             if wanted is not None and keyword.arg == wanted:
                 yield parsed.place(keyword.value, "the batches are made of this dataset")
+
+
+@search_for("inference-tensor-saved", "inference-tensor-written")
+def _inference_modes(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the uses of `torch.inference_mode()`, and the calls of the functions with it."""
+    named = set()
+    for parsed in failure.files("inference_mode"):
+        for node in ast.walk(parsed.tree):
+            stated = node.decorator_list if isinstance(node, ast.FunctionDef) else ()
+            if isinstance(node, ast.With):
+                stated = [item.context_expr for item in node.items]
+            for each in stated:
+                if "inference_mode" in ast.unparse(each):
+                    yield parsed.place(each, "tensors made here cannot be used in training")
+                    if isinstance(node, ast.FunctionDef):
+                        named.add(node.name)
+    for name in sorted(named):
+        for parsed, call in failure.calls(name):
+            yield parsed.place(call, f"`{name}` returns such a tensor")
