@@ -100,12 +100,12 @@ class Module:
 
     def path_to(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """Path from the tree to a node of it, both included; empty for a node of another file."""
-        parents = self.once(self.tree, _parents)
+        above = self.once(self.tree, parents)
         path = [node]
         while path[-1] is not self.tree:
-            if path[-1] not in parents:
+            if path[-1] not in above:
                 return []
-            path.append(parents[path[-1]])
+            path.append(above[path[-1]])
         path.reverse()
         return path
 
@@ -357,7 +357,8 @@ def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
         pending += reversed(children(node))
 
 
-def _parents(root: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
+def parents(root: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
+    """Parents of all nodes below a root."""
     return {child: node for node in nodes(root) for child in children(node)}
 
 
