@@ -335,7 +335,9 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
         names = _parts[kind] = tuple(
             field.name
             for field in fields(kind)
-            if field.name not in _PUNCTUATION and not field.name.startswith("whitespace")
+            if field.name not in _PUNCTUATION
+            and not field.name.startswith("whitespace")
+            and field.type not in (str, "str")
         )
     found: list[cst.CSTNode] = []
     for name in names:
