@@ -1,4 +1,4 @@
-"""Import libcst in less time, with nodes whose types are tested in a fifth of the time."""
+"""Import libcst in less time, and without abstract classes."""
 
 from __future__ import annotations
 
