@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -43,7 +44,21 @@ def main() -> None:
         _discard_output()
     # Python collects garbage once more at its end: the memory of this process is freed in any case.
     gc.freeze()
+    if _may_end_at_once():
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+            os._exit(code)
     sys.exit(code)
+
+
+def _may_end_at_once() -> bool:
+    """Check for the end of a check or fix in this process alone: freeing its objects takes a twentieth of it.
+
+    Other processes, and tools that watch this one, have work to do at its end.
+    """
+    light_libcst = sys.modules.get("shapefix.engine.light_libcst")
+    is_watched = sys.gettrace() is not None or sys.getprofile() is not None or "coverage" in sys.modules
+    return light_libcst is not None and "multiprocessing" not in sys.modules and not is_watched
 
 
 def run(arguments: Sequence[str], ends_process: bool = False) -> int:

@@ -6,8 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-GROWTH = 500_000
-"""New objects between two collections; they take less than 100 MB."""
+GROWTH = 1_000_000
+"""New objects between two collections; they take less than 200 MB."""
 
 
 class PausedCollector:

@@ -59,6 +59,8 @@ from shapefix.interpreter.values import (
 from shapefix.light_dataclasses import dataclass
 
 CONTAINERS = (TupleValue, ListValue, DictValue)
+_WITH_IMPORTS = (Imported, TupleValue)
+"""Values that resolved_deep may change."""
 CELLS_A_STEP = 4
 """How many values in a container take a library function as long as one step."""
 FEW_CELLS = 100
@@ -342,8 +344,12 @@ def call_library(
             result.isolation = Isolation()
         return result
     _limit_size(ev, arguments, node)
-    arguments.positional[:] = [resolved_deep(ev, value) for value in arguments.positional]
-    arguments.keywords.update((key, resolved_deep(ev, value)) for key, value in arguments.keywords.items())
+    for position, value in enumerate(arguments.positional):
+        if isinstance(value, _WITH_IMPORTS):
+            arguments.positional[position] = resolved_deep(ev, value)
+    for key, value in arguments.keywords.items():
+        if isinstance(value, _WITH_IMPORTS):
+            arguments.keywords[key] = resolved_deep(ev, value)
     if arguments.positional and isinstance(arguments.positional[0], PerhapsNone):
         if name.startswith("torch.") or name in _REFUSES_NONE:
             arguments.positional[0] = present(arguments.positional[0])

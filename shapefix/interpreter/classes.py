@@ -22,15 +22,14 @@ DEEPEST = 100
 """Maximum depth of bases that are followed."""
 
 
-def lineage(cls: ClassValue) -> Iterator[Value]:
+def lineage(cls: ClassValue) -> tuple[Value, ...]:
     """Class and its bases in the order of Python's method resolution, nearest first.
 
     A base is a ClassValue in the project, a Reference or Unknown outside.
     """
     if cls.ancestors is None:
         cls.ancestors = _linearized(cls, set(), {})[1:]
-    yield cls
-    yield from cls.ancestors
+    return (cls, *cls.ancestors)
 
 
 def _linearized(cls: Value, above: set[int], known: dict[int, tuple[Value, ...]]) -> tuple[Value, ...]:
@@ -88,6 +87,8 @@ def _identity(cls: Value) -> object:
 
 def member(cls: ClassValue, name: str, after: ClassValue | None = None) -> Value | None:
     """Member of cls called name, its own or of a project base; after skips all bases up to it."""
+    if after is None and name in cls.fields:
+        return cls.fields[name]
     skipping = after is not None
     for base in lineage(cls):
         if skipping:

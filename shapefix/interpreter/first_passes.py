@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import add, eq, floordiv, ge, gt, le, lt, mod, mul, ne, sub
 
 import libcst as cst
@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.forgotten_names import forget_items, forget_name
 from shapefix.interpreter.loop_assignments import ITEMS, RETURNED, Assignment, assignments
-from shapefix.interpreter.modules import nodes
+from shapefix.interpreter.modules import nodes, parents
 from shapefix.interpreter.names import peek
 from shapefix.interpreter.values import Constant, Reference, Value
 
@@ -130,7 +130,7 @@ def _stale(ev: Evaluator, loop: Loop, test: cst.BaseExpression) -> set[str]:
     """Names with values from an earlier pass at a test."""
     every = ev.frame.module.once(loop.node, assignments)
     stale = {name for entry in every for name in entry.targets} - {RETURNED} - loop.bound
-    around = set(map(id, ev.frame.module.path_to(test)))
+    around = _path_from(ev.frame.module.once(loop.node, parents), test)
     for entry in _before(loop, every, test):
         carried = not entry.reads.isdisjoint(stale)
         for name in entry.targets:
@@ -139,6 +139,15 @@ def _stale(ev: Evaluator, loop: Loop, test: cst.BaseExpression) -> set[str]:
             elif not carried and id(entry.block) in around and not name.endswith(ITEMS):
                 stale.difference_update((name, name + ITEMS))
     return stale - {RETURNED}
+
+
+def _path_from(parents: Mapping[cst.CSTNode, cst.CSTNode], node: cst.CSTNode) -> set[int]:
+    """Ids of the nodes from a root to a node below it, given the parents of all nodes below the root."""
+    path = {id(node)}
+    while node in parents:
+        node = parents[node]
+        path.add(id(node))
+    return path
 
 
 def _before(loop: Loop, every: tuple[Assignment, ...], test: cst.BaseExpression) -> Iterator[Assignment]:

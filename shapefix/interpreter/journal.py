@@ -64,7 +64,10 @@ class Journal:
             location = (id(container), key)
             if location not in log:
                 log[location] = (container, key, content(container, key))
-        _put(container, key, value)
+        if value is not MISSING and not isinstance(container, TensorValue):
+            container[key] = value
+        else:
+            _put(container, key, value)
 
     def delete(self, container: dict[Any, Any], key: Any) -> None:
         self.write(container, key, MISSING)
@@ -83,10 +86,19 @@ class Journal:
     def undo(self) -> Changes:
         """Close the innermost branch as if it had not run, and return its changes."""
         changes = Changes()
+        written = changes.written
         log = self._logs.pop()
+        # Every branch ends here: calls of content and _put would take half of its time.
         for location, (container, key, old) in log.items():
-            changes.written[location] = (container, key, content(container, key))
-            _put(container, key, old)
+            if isinstance(container, TensorValue):
+                written[location] = (container, key, getattr(container, key))
+                setattr(container, key, old)
+                continue
+            written[location] = (container, key, container.get(key, MISSING))
+            if old is MISSING:
+                container.pop(key, None)
+            else:
+                container[key] = old
         return changes
 
     def keep(self, ended: Container | None = None) -> None:

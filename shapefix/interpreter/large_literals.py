@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import Literal
 
 import libcst as cst
@@ -101,6 +102,7 @@ class _Found:
     summary: RowSummary
 
 
+@lru_cache(maxsize=1)
 def condensed(text: str) -> tuple[str, dict[str, RowSummary]]:
     """Replace the contents of large literals by names; return the text and the summaries by name."""
     if not _may_have_large_literals(text):

@@ -107,12 +107,12 @@ class Module:
 
     def path_to(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """Path from the tree to a node of it, both included; empty for a node of another file."""
-        parents = self.once(self.tree, _parents)
+        above = self.once(self.tree, parents)
         path = [node]
         while path[-1] is not self.tree:
-            if path[-1] not in parents:
+            if path[-1] not in above:
                 return []
-            path.append(parents[path[-1]])
+            path.append(above[path[-1]])
         path.reverse()
         return path
 
@@ -342,7 +342,9 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
         names = _parts[kind] = tuple(
             field.name
             for field in fields(kind)
-            if field.name not in _PUNCTUATION and not field.name.startswith("whitespace")
+            if field.name not in _PUNCTUATION
+            and not field.name.startswith("whitespace")
+            and field.type not in (str, "str")
         )
     found: list[cst.CSTNode] = []
     for name in names:
@@ -364,7 +366,8 @@ def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
         pending += reversed(children(node))
 
 
-def _parents(root: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
+def parents(root: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
+    """Parents of all nodes below a root."""
     return {child: node for node in nodes(root) for child in children(node)}
 
 

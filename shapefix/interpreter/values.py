@@ -171,11 +171,12 @@ class PerhapsNone(Unknown):
 
 def present(value: Value) -> Value:
     """Value of a variable used as an object: None would raise, and a method shows its class."""
+    # Most values are known.
+    if not isinstance(value, Unknown):
+        return value
     if isinstance(value, PerhapsNone):
         return value.value
-    if isinstance(value, Unknown) and value.used_as is not None:
-        return value.used_as
-    return value
+    return value if value.used_as is None else value.used_as
 
 
 class ModulePart(Unknown):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -52,19 +52,28 @@ def _data() -> Mapping[str, Mapping[str, Any]]:
 @call_outside
 def note_removed(ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode) -> None:
     """Emit an event for each argument missing in all permitted versions."""
+    known = _tables(name)
+    if known is None or not isinstance(node, cst.Call) or _is_patched(ev, known[0]):
+        return
+    package, function, base = known
+    if function is not None:
+        _note(ev, node, arguments, package, function, removed_arguments(package)[function])
+    if base is not None and (package not in ev.oldest_versions or TRANSFORMERS in ev.oldest_versions):
+        last = name.removesuffix(".__init__").rpartition(".")[2]
+        _note(ev, node, arguments, TRANSFORMERS, last, removed_arguments()[base])
+
+
+@lru_cache(maxsize=4096)
+def _tables(name: str) -> tuple[str, str | None, str | None] | None:
+    """Return the library of a name, and its names in the tables of the library and of transformers."""
     package = library_of(name)
     if package is None or package not in _data():
-        return
-    if not isinstance(node, cst.Call) or _is_patched(ev, package):
-        return
+        return None
     parts = name.removesuffix(".__init__").split(".")
     table = removed_arguments(package)
     function = next((each for each in (".".join(parts[-2:]), parts[-1]) if each in table), None)
-    if function is not None:
-        _note(ev, node, arguments, package, function, table[function])
     base = _data()[package].get("inherits", {}).get(parts[-1])
-    if base is not None and (package not in ev.oldest_versions or TRANSFORMERS in ev.oldest_versions):
-        _note(ev, node, arguments, TRANSFORMERS, parts[-1], removed_arguments()[base])
+    return None if function is None and base is None else (package, function, base)
 
 
 def _is_patched(ev: Evaluator, package: str) -> bool:

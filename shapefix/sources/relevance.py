@@ -55,6 +55,13 @@ _PLACES = re.compile(
 _STEPS = re.compile(r"(?:training|validation|test)_step|compute_loss")
 
 
+_PARTS = (
+    *("loader", "DataLoader(", "Trainer(", "_step", "compute_loss"),
+    *(".backward(", "load_dataset(", ".fit(", ".zero_grad("),
+)
+"""Parts of all places, and of all names of steps, one of them in each."""
+
+
 def _indent(text: str, at: int) -> int:
     """Return the number of blanks at the start of the line around an index."""
     line = text[text.rfind("\n", 0, at) + 1 : at + 1]
@@ -66,6 +73,9 @@ def training_functions(text: str) -> frozenset[str]:
 
     This only decides what is run first.
     """
+    # Most files have none of them, and the pattern is slow.
+    if not any(part in text for part in _PARTS):
+        return frozenset()
     open_functions: list[tuple[int, str]] = []
     found: set[str] = set()
     for place in _PLACES.finditer(text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
@@ -299,9 +300,11 @@ class UnusedCode:
                 yield from _methods(each)
 
     def _classes(self, name: str) -> Iterator[ast.ClassDef]:
-        statement = re.compile(rb"\bclass[\s\\]+%s(?!\w)" % re.escape(name.encode()))
+        plain = name.encode()
+        statement = re.compile(rb"\bclass[\s\\]+%s(?!\w)" % re.escape(plain))
         for path in self._files:
-            if statement.search(self._data(path) or b""):
+            data = self._data(path) or b""
+            if plain in data and statement.search(data):
                 tree = self._code(path).tree
                 for node in tree.body if tree is not None else ():
                     if isinstance(node, ast.ClassDef) and node.name == name:
@@ -310,8 +313,7 @@ class UnusedCode:
     def _mentioning(self, name: str, strangers: frozenset[str] = frozenset()) -> Iterator[_Region]:
         """Yield the code with a name in it; a file is parsed only when its turn comes."""
         if name not in self._mentions:
-            word = _whole_word(name)
-            self._mentions[name] = tuple(path for path in self._files if word.search(self._data(path) or b""))
+            self._mentions[name] = tuple(self._with_word(self._files, name))
         named = frozenset((name,))
         for path in self._mentions[name]:
             if path in strangers:
@@ -322,9 +324,16 @@ class UnusedCode:
 
     def _is_in_text(self, name: str) -> bool:
         """Whether a configuration, a shell script or a text of the project mentions a name."""
-        word = _whole_word(name)
-        found = (self._data(path) or b"" for path in self._texts)
-        return any(word.search(data) for data in found if len(data) <= _MOST_TEXT)
+        return any(True for _ in self._with_word(self._texts, name, _MOST_TEXT))
+
+    def _with_word(self, paths: Iterable[str], name: str, most: int = sys.maxsize) -> Iterator[str]:
+        """Yield the files with a name as a whole word, up to a size in bytes."""
+        plain, word = name.encode(), _whole_word(name)
+        for path in paths:
+            data = self._data(path) or b""
+            # The plain search takes a hundredth of the time of the other one.
+            if plain in data and len(data) <= most and word.search(data):
+                yield path
 
     def _users(self, path: str) -> frozenset[str]:
         """Return the files in the folder of a file, and their direct and indirect importers."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import floordiv, mod
 
 from shapefix.tensors.polynomials import Monomial, Size, common_monomial, divide_monomials, multiply_monomials
 from shapefix.tensors.symbols import Atom, OpaqueStride, Symbol
@@ -118,7 +119,10 @@ def same(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> bool |
         if any(bounds.of(symbol) < 1 for symbol in common):
             common = tuple(symbol for symbol in common if bounds.of(symbol) >= 1)
         terms = {divide_monomials(m, common) or (): c for m, c in terms.items()}
-    if _least(terms, bounds, 1) >= 1 or _least(_negative(terms), bounds, 1) >= 1:
+    least, most = _examples(terms, bounds, 1)
+    if least >= 1 and _least(terms, bounds, 1) >= 1:
+        return False
+    if most <= -1 and _least(_negative(terms), bounds, 1) >= 1:
         return False
     if _strides_differ(terms, bounds):
         return False
@@ -130,9 +134,10 @@ def at_least(size: int | Size, number: int | Size, bounds: Bounds = NO_BOUNDS) -
     difference = Size.of(size) - number
     if difference.value is not None:
         return difference.value >= 0
-    if _least(difference.terms, bounds, 0) >= 0:
+    least, most = _examples(difference.terms, bounds, 0)
+    if least >= 0 and _least(difference.terms, bounds, 0) >= 0:
         return True
-    if _least(_negative(difference.terms), bounds, 1) >= 1:
+    if most <= -1 and _least(_negative(difference.terms), bounds, 1) >= 1:
         return False
     return None
 
@@ -145,6 +150,71 @@ def lower_bound(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
 
 
 _UNKNOWN = -(1 << 80)
+_SPREADS = ((0, 1), (7919, 101), (104729, 89))
+"""For each example: a symbol is `serial * factor % modulus` above its lower bound, in the first one at it."""
+
+
+def _examples(terms: Terms, bounds: Bounds, goal: int) -> tuple[int, int]:
+    """Smallest and largest value of the terms in examples: numbers in the place of their symbols.
+
+    What is false in an example cannot be proved: that they are always at least goal, or always at most -1.
+    Without an example, both may be true.
+    """
+    smallest, largest = -_UNKNOWN, _UNKNOWN
+    for factor, modulus in _SPREADS:
+        known: dict[Symbol, int] = {}
+        value = _example(terms, bounds, factor, modulus, known)
+        for fact, least in bounds.facts:
+            held = _example(fact.terms, bounds, factor, modulus, known)
+            if held is None or held < least:
+                value = None
+        if value is not None:
+            smallest, largest = min(smallest, value), max(largest, value)
+            if smallest < goal and largest > -1:
+                break
+    return smallest, largest
+
+
+def _example(terms: Terms, bounds: Bounds, factor: int, modulus: int, known: dict[Symbol, int]) -> int | None:
+    """Value of the terms for one example; None if the symbols do not have such values."""
+    total = 0
+    for monomial, coefficient in terms.items():
+        for symbol in monomial:
+            value = known.get(symbol)
+            if value is None:
+                value = _example_of(symbol, bounds, factor, modulus, known)
+                if value is None:
+                    return None
+                known[symbol] = value
+            coefficient *= value
+        total += coefficient
+    return total
+
+
+def _example_of(
+    symbol: Symbol, bounds: Bounds, factor: int, modulus: int, known: dict[Symbol, int]
+) -> int | None:
+    bound = bounds.of(symbol) if bounds.least else symbol.least
+    if not isinstance(symbol, Atom):
+        return (bound if bound > -modulus else 0) + symbol.serial * factor % modulus
+    left = _example(symbol.left.terms, bounds, factor, modulus, known)
+    right = _example(symbol.right.terms, bounds, factor, modulus, known)
+    if left is None or right is None:
+        return None
+    compute = _OPERATIONS.get(symbol.op)
+    if compute is None or (right < 1 and symbol.op in ("//", "%")):
+        return None
+    value = compute(left, right)
+    return value if value >= bound else None
+
+
+_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
+    "//": floordiv,
+    "%": mod,
+    "min": min,
+    "max": max,
+}
+"""The functions of atoms; an exact quotient need not be one for an example."""
 
 
 def _least(terms: Terms, bounds: Bounds, goal: int) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from shapefix.engine import parse_limits
 from shapefix.engine.parse_limits import LARGEST, check_parse_limits
 from shapefix.sources.text import SourceText, Unreadable
 
@@ -150,3 +152,20 @@ def test_a_large_file_is_refused_in_words_that_help() -> None:
     assert caught.value.message == (
         "is too large to be analyzed (2.0 MB; the limit is 1 MB); exclude it if it is generated"
     )
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(parse_limits.__file__).parent.glob("*.py")), ids=lambda each: each.stem
+)
+def test_no_text_has_more_tokens_than_estimated(path: Path) -> None:
+    text = path.read_text()
+    for part in (text, "a+" * 100, "x = é, 1.5e-3\n", "'' \"\" # ''", ""):
+        tokens = sum(1 for _ in parse_limits._WORD_OR_OPERATOR.finditer(part))
+        assert tokens <= parse_limits._most_tokens(part)
+
+
+@pytest.mark.parametrize("statement", ["del ({})", "if x:\n\tdel({})", "x = 1;del\\\n ({})"])
+def test_deep_brackets_are_found_in_each_form_of_a_statement(statement: str) -> None:
+    deep = "(" * 60 + "x" + ")" * 60
+    with pytest.raises(Unreadable, match="nested too deeply"):
+        check_parse_limits(SourceText("x.py", statement.format(deep) + "\n"))

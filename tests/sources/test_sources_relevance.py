@@ -78,3 +78,15 @@ class Lit:
 """
     assert training_functions(text) == {"train", "step", "load", "training_step"}
     assert training_functions("loss.backward()\ndef f(): pass\n") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("for batch in loader: pass", "DataLoader(rows)", "MyTrainer(model)", "load_dataset(name)"),
+        *("loss.backward()", "model.fit(x)", "optimizer.zero_grad()", "for x in self.train_loader: pass"),
+    ],
+)
+def test_each_sign_of_training_is_found_alone(body: str) -> None:
+    assert training_functions(f"def run():\n    {body}\n") == {"run"}
+    assert training_functions("def test_step():\n    pass\n") == {"test_step"}
