@@ -876,12 +876,12 @@ def test_the_conversion_of_a_tensor_on_a_gpu_is_named(tmp_path: Path) -> None:
     text = """\
 import torch
 
-def run(loaded):
+def run(loaded=torch.load("x.pt")):
     found = []
     found.append(loaded.sum(0).numpy())
     return found
 
-run(torch.load("x.pt"))
+run()
 """
     error = (
         "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to"
