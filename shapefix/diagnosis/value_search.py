@@ -5,6 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from shapefix.diagnosis.bindings import (
+    COMPREHENSIONS,
+    adds_to_own,
+    assigned,
+    bound_names,
+    default_of,
+    is_access,
+    methods_of,
+    names_in,
+    own_attribute,
+    own_calls,
+    own_nodes,
+    own_targets,
+    parameter_names,
+    part_of,
+    passed_values,
+    position_of,
+    same_name,
+    statements_in,
+    target_parts,
+)
 from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
 from shapefix.diagnosis.project_frames import ProjectFrame
 from shapefix.diagnosis.size_origins import SizeOrigin, last_name
@@ -24,16 +45,10 @@ _LOADS = frozenset(
     }
 )
 """Last parts of the names of functions that read data from a file."""
-_WRAPPERS = frozenset({"dict", "enumerate", "iter", "list", "next", "tqdm", "trange"})
-"""Functions with the elements of their argument."""
 _COMMON = frozenset(
     {"forward", "step", "train", "eval", "backward", "update", "get", "items", "values", "to"}
 )
 """Names of methods that objects of libraries have, too."""
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_ADDITIONS = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
-_PARTS = frozenset({"copy", "get", "items", "keys", "pop", "values"})
-"""Methods with parts of their object as results."""
 _MOST_STEPS = 60
 _MOST_CALLS = 4
 """The most calls of a class that are followed."""
@@ -110,11 +125,11 @@ class ValueSearch:
         if source is None or len(self._seen) > _MOST_STEPS:
             return
         whole = source.whole
-        attribute = _own_attribute(value)
+        attribute = own_attribute(value)
         if attribute:
             self._follow_attribute(number, attribute, source)
             return
-        if not self._is_deep and self._seen and not _is_access(value):
+        if not self._is_deep and self._seen and not is_access(value):
             if isinstance(value, ast.Call):
                 self._follow_results(number, value.func, source, position)
             return
@@ -129,16 +144,16 @@ class ValueSearch:
                 self.found.append(SizeOrigin("", path, row, line))
                 return
         for node in ast.walk(value):
-            if isinstance(node, ast.Attribute) and not _own_attribute(node) and _is_access(node):
+            if isinstance(node, ast.Attribute) and not own_attribute(node) and is_access(node):
                 self._follow_part(number, node, source)
         for node in ast.walk(value):
             if isinstance(node, ast.Call):
                 self._follow_results(number, node.func, source, position if node is value else None)
-        inner = {name for node in ast.walk(value) for name in _own_targets(node)}
+        inner = {name for node in ast.walk(value) for name in own_targets(node)}
         for node in ast.walk(value):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inner:
                 self._follow_name(number, node.id, source)
-            elif isinstance(node, ast.Attribute) and self._is_deep and (name := _own_attribute(node)):
+            elif isinstance(node, ast.Attribute) and self._is_deep and (name := own_attribute(node)):
                 self._follow_attribute(number, name, source)
 
     def _is_new(self, number: int, name: str, source: IndexedSource) -> bool:
@@ -154,33 +169,33 @@ class ValueSearch:
             return
         function = self._function(number, source)
         for expression in self.expressions(number):
-            for part in expression.generators if isinstance(expression, _COMPREHENSIONS) else ():
-                if name in _names([part.target]):
+            for part in expression.generators if isinstance(expression, COMPREHENSIONS) else ():
+                if name in names_in([part.target]):
                     self._step(number, name, part.iter)
                     self.follow(number, part.iter)
                     return
-        if function is not None and name in _parameters(function):
+        if function is not None and name in parameter_names(function):
             self._follow_parameter(number, function, name, source)
             return
         last = self._row(number)
         # Those after the failing line have not run yet.
-        inside = source.statements if function is None else _statements(function)
+        inside = source.statements if function is None else statements_in(function)
         run = [node for node in inside if node.lineno < last]
         known = len(self.steps)
         for node in sorted(run, key=lambda node: -node.lineno):
-            if (value := _assigned(node, name)) is not None:
+            if (value := assigned(node, name)) is not None:
                 self._step(number, name, node)
-                self.follow(self._at(number, node), value, _part_of(node, name))
-        if function is not None and name not in _bound(function):
+                self.follow(self._at(number, node), value, part_of(node, name))
+        if function is not None and name not in bound_names(function):
             self._follow_global(number, name, source)
         if len(self.steps) == known:
             self._follow_import(name, source)
 
     def _follow_global(self, number: int, name: str, source: IndexedSource) -> None:
         for statement in source.tree.body:
-            if (value := _assigned(statement, name)) is not None:
+            if (value := assigned(statement, name)) is not None:
                 self._step(number, name, statement)
-                self.follow(self._at(number, statement, is_outer=True), value, _part_of(statement, name))
+                self.follow(self._at(number, statement, is_outer=True), value, part_of(statement, name))
 
     def _follow_import(self, name: str, source: IndexedSource) -> None:
         """Follow a name from a module of the project."""
@@ -207,7 +222,7 @@ class ValueSearch:
         owner = self._class(number, source)
         called = owner.name if function.name == "__init__" and owner is not None else function.name
         caller = self._scope(number).caller
-        position = _position(function, name)
+        position = position_of(function, name)
         if caller is not None:
             passed = [(caller, value) for value in self._arguments(caller, called, position, name)]
         elif function.name == "__init__":
@@ -219,7 +234,7 @@ class ValueSearch:
             self.follow(at, value)
             if len(self.steps) == known:
                 self._step(at, name, value)
-        default = _default(function, name)
+        default = default_of(function, name)
         if not passed and default is not None:
             self._step(number, name, default)
             if isinstance(default, ast.Name):
@@ -231,11 +246,11 @@ class ValueSearch:
         for path in self._paths():
             found = self.sources.of(path, f"{name}(")
             for statement in found.statements if found is not None and name in found.whole.text else ():
-                for call in _own_calls(statement):
+                for call in own_calls(statement):
                     if last_name(call.func) == name and left:
                         left -= 1
                         scope = self._scope_of(path, statement.lineno, call.end_lineno or call.lineno, None)
-                        for value in _value_of(call, position, parameter):
+                        for value in passed_values(call, position, parameter):
                             yield scope, value
 
     def _arguments(self, number: int, called: str, position: int, name: str) -> Iterator[ast.expr]:
@@ -251,7 +266,7 @@ class ValueSearch:
                 if isinstance(call.func, ast.Attribute):
                     yield call.func.value
                 continue
-            yield from _value_of(call, position, name)
+            yield from passed_values(call, position, name)
 
     def _follow_attribute(self, number: int, name: str, source: IndexedSource) -> None:
         """Follow the assignments to an attribute of `self`, in the class of a frame."""
@@ -261,9 +276,9 @@ class ValueSearch:
             return
         self._seen.add(key)
         for node in ast.walk(owner or ast.Module([], [])):
-            if isinstance(node, ast.Call) and _fills(node, name):
+            if isinstance(node, ast.Call) and adds_to_own(node, name):
                 self._step(number, f"self.{name}", node)
-            elif isinstance(node, ast.Assign) and name in map(_own_attribute, _parts(node.targets)):
+            elif isinstance(node, ast.Assign) and name in map(own_attribute, target_parts(node.targets)):
                 self._step(number, f"self.{name}", node)
                 self.follow(self._at(number, node, is_outer=True), node.value)
 
@@ -309,7 +324,7 @@ class ValueSearch:
             return
         functions = self._called(number, called, source)
         for path, function in functions if len(functions) == 1 else ():
-            for node in _own_nodes(function):
+            for node in own_nodes(function):
                 value = node.value if isinstance(node, (ast.Return, ast.Yield)) else None
                 if value is None or isinstance(value, ast.Constant):
                     continue
@@ -330,9 +345,9 @@ class ValueSearch:
                 if isinstance(node, ast.FunctionDef) and node.name == name
             ]
             return own or self._in_project(name) or self._of_instance(number, called, source)
-        owner = self._class(number, source) if _own_attribute(called) else None
+        owner = self._class(number, source) if own_attribute(called) else None
         if owner is not None:
-            methods = [(path, node) for node in _methods(owner) if node.name == name]
+            methods = [(path, node) for node in methods_of(owner) if node.name == name]
             if methods:
                 return methods
             instances = self._of_instance(number, called, source)
@@ -350,19 +365,19 @@ class ValueSearch:
             (path, method)
             for name in self._created(number, called, source)
             for path, cls in self._classes(name)
-            for method in _methods(cls)
+            for method in methods_of(cls)
             if method.name in ("forward", "__call__")
         ]
 
     def _created(self, number: int, value: ast.expr, source: IndexedSource) -> tuple[str, ...]:
         """Return the names in the calls assigned to a name or attribute."""
-        attribute = _own_attribute(value)
+        attribute = own_attribute(value)
         around = self._class(number, source) if attribute else self._function(number, source)
-        inside = [node for node in _statements(around) if isinstance(node, ast.Assign)] if around else []
+        inside = [node for node in statements_in(around) if isinstance(node, ast.Assign)] if around else []
         found = [
             last_name(node.value.func)
             for node in (*inside, *(() if attribute else source.assignments))
-            if isinstance(node.value, ast.Call) and any(_is_same(target, value) for target in node.targets)
+            if isinstance(node.value, ast.Call) and any(same_name(target, value) for target in node.targets)
         ]
         return tuple(dict.fromkeys(found))
 
@@ -404,7 +419,7 @@ class ValueSearch:
     def _functions(self, path: str, name: str, are_methods: bool) -> Iterator[ast.FunctionDef]:
         found = self.sources.of(path, f"def {name}(")
         for node in found.tree.body if found is not None else ():
-            inner = _methods(node) if are_methods and isinstance(node, ast.ClassDef) else ()
+            inner = methods_of(node) if are_methods and isinstance(node, ast.ClassDef) else ()
             for each in inner if are_methods else (node,):
                 if isinstance(each, ast.FunctionDef) and each.name == name:
                     yield each
@@ -415,148 +430,3 @@ class ValueSearch:
 
     def _source(self, number: int) -> IndexedSource | None:
         return self.sources.of(self._scope(number).path)
-
-
-def _own_attribute(node: ast.expr) -> str:
-    """Return `best` for `self.best` and `self.best[0]`, "" for anything else."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return node.attr if is_own and isinstance(node, ast.Attribute) else ""
-
-
-def _fills(node: ast.Call, name: str) -> bool:
-    """Whether a call adds to a dictionary or list of `self`."""
-    method = node.func
-    is_addition = isinstance(method, ast.Attribute) and method.attr in _ADDITIONS
-    return is_addition and isinstance(method, ast.Attribute) and _own_attribute(method.value) == name
-
-
-def _is_access(node: ast.expr) -> bool:
-    """Whether an expression only names a value: `batch["ids"]`, `enumerate(loader)`, `losses.items()`."""
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        if not isinstance(node, ast.Call):
-            node = node.value
-        elif isinstance(node.func, ast.Attribute) and node.func.attr in _PARTS:
-            node = node.func.value
-        elif last_name(node.func) not in _WRAPPERS or not node.args:
-            return False
-        else:
-            node = node.args[0]
-    return isinstance(node, ast.Name)
-
-
-def _parts(targets: Sequence[ast.expr]) -> Iterator[ast.expr]:
-    """Yield the targets of an assignment, and the parts of tuples."""
-    for target in targets:
-        yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)
-
-
-def _parameters(function: ast.FunctionDef | None) -> list[str]:
-    return (
-        [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
-        if function is not None
-        else []
-    )
-
-
-def _names(targets: Sequence[ast.expr]) -> set[str]:
-    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-
-
-def _bound(function: ast.FunctionDef) -> set[str]:
-    stored = {
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    return stored | {each.arg for each in function.args.args}
-
-
-def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
-    """Return the value of a name in a statement: assigned, added, or looped over."""
-    match node:
-        case ast.Assign(targets=targets, value=value) if name in _names(targets):
-            return value
-        case ast.AugAssign(target=ast.Name(id=target), value=value) if target == name:
-            return value
-        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
-            return value
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(value=ast.Name(id=target), attr=method), args=[*_, value])
-        ):
-            return value if target == name and method in _ADDITIONS else None
-        case ast.For(target=loop, iter=values) | ast.AsyncFor(target=loop, iter=values) if name in _names(
-            [loop]
-        ):
-            return values
-    return None
-
-
-def _is_same(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two expressions are one name, or one attribute of `self`."""
-    if isinstance(one, ast.Name) and isinstance(other, ast.Name):
-        return one.id == other.id
-    return bool(_own_attribute(one)) and _own_attribute(one) == _own_attribute(other)
-
-
-def _part_of(node: ast.stmt, name: str) -> int | None:
-    """Return the position of a name in an assigned tuple, `train, valid = split(rows)`."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else None
-    for position, each in enumerate(target.elts if isinstance(target, ast.Tuple) else ()):
-        if isinstance(each, ast.Name) and each.id == name:
-            return position
-    return None
-
-
-def _own_targets(node: ast.AST) -> set[str]:
-    """Return the names bound by a comprehension."""
-    return _names([each.target for each in node.generators]) if isinstance(node, _COMPREHENSIONS) else set()
-
-
-def _position(function: ast.FunctionDef, name: str) -> int:
-    """Return the position of a parameter in a call, -1 for one passed by name only."""
-    ordered = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    is_method = bool(ordered) and ordered[0] in ("self", "cls")
-    return ordered.index(name) - is_method if name in ordered else -1
-
-
-def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
-    """Return the default of a parameter."""
-    arguments = function.args
-    ordered = [*arguments.posonlyargs, *arguments.args]
-    pairs = [
-        *zip(reversed(ordered), reversed(arguments.defaults), strict=False),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    return next((value for each, value in pairs if each.arg == name), None)
-
-
-def _value_of(call: ast.Call, position: int, name: str) -> Iterator[ast.expr]:
-    """Yield the value of a parameter in a call."""
-    yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
-    if len(call.args) > position >= 0:
-        yield call.args[position]
-
-
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    return (each for each in ast.walk(node) if isinstance(each, ast.stmt))
-
-
-def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
-    """Yield the calls of a statement, without those of its body."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.stmt):
-            yield from (each for each in ast.walk(child) if isinstance(each, ast.Call))
-
-
-def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all nodes below one, without those of inner functions and classes."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            yield child
-            yield from _own_nodes(child)
-
-
-def _methods(cls: ast.ClassDef) -> Iterator[ast.FunctionDef]:
-    return (each for each in cls.body if isinstance(each, ast.FunctionDef))
