@@ -73,6 +73,8 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
             return field if isinstance(field, Value) else Unknown(name)
         found = of_library(ev, owner.kind, owner, name, node)
         if found is None:
+            for missing in hooks.missing_attribute:
+                missing(ev, owner, name, node)
             found = owner.fields[name] = Unknown(name)
             if owner.kind.startswith(_WITHOUT_OTHERS):
                 found.isolation = Isolation(of_parts=False)

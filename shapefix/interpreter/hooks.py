@@ -18,7 +18,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ClassValue, FunctionValue, Unknown, Value
+from shapefix.interpreter.values import ClassValue, FunctionValue, LibraryObject, Unknown, Value
 
 Exit = Callable[[], None]
 """Function to call at the end of the hook's block."""
@@ -79,6 +79,9 @@ copied: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
 
 read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
+
+missing_attribute: Hooks[Callable[[Evaluator, LibraryObject, str, cst.CSTNode], None]] = Hooks()
+"""An attribute of an object of a library is read at a node for the first time, and its class lacks it."""
 
 item_of_unknown: Hooks[Callable[[Evaluator, Unknown, Value, cst.CSTNode], Value | None]] = Hooks()
 """`value[index]` of an unknown value: its index and node; returns the item if the index shows its type."""

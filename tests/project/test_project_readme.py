@@ -56,7 +56,8 @@ def test_examples_of_configurations_have_the_version_and_the_repository(tmp_path
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.read_text("utf-8").splitlines()) <= 224
+    rows = README.read_text("utf-8").splitlines()
+    assert sum(not row.startswith("| [SF") for row in rows) <= 130  # beside the table of rules
 
 
 def test_the_readme_lists_every_rule() -> None:

@@ -41,6 +41,7 @@ ALWAYS_RAISED = {
     "SF614": "a path in place of the state raises a TypeError",
     "SF902": "the write raises a RuntimeError",
     "SF616": "the conversion raises a TypeError on a GPU, and `.cpu()` changes nothing on the CPU",
+    "SF617": "the read raises an AttributeError",
     "SF905": "the conversion raises a RuntimeError",
     "SF907": "the call of the object raises a RuntimeError",
 }

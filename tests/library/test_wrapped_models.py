@@ -1,0 +1,48 @@
+"""SF617: the names that DataParallel and DistributedDataParallel have, asked of torch."""
+
+from __future__ import annotations
+
+import torch
+from checking import Check
+from torch import nn
+
+from shapefix.library.nn.wrapped_models import OF_WRAPPERS
+
+SCRIPT = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+model = {wrapped}
+print(model.fc)
+"""
+
+
+def test_the_names_of_the_wrappers_are_known() -> None:
+    found = {*dir(nn.DataParallel(nn.Linear(2, 2))), *dir(nn.parallel.DistributedDataParallel)}
+    assert {name for name in found if not name.startswith("_")} <= OF_WRAPPERS
+    assert "fc" not in OF_WRAPPERS
+
+
+def test_a_wrapper_on_some_machines_only_is_not_reported(check: Check) -> None:
+    wrapped = "nn.DataParallel(Net())"
+    assert [each.code for each in check(SCRIPT.format(wrapped=wrapped), {"SF617"})] == ["SF617"]
+    some = SCRIPT.format(wrapped="Net()").replace(
+        "print", "if torch.cuda.device_count() > 1:\n    model = nn.DataParallel(model)\nprint"
+    )
+    assert not check(some, {"SF617"})
+
+
+def test_a_class_with_a_getattr_of_its_own_is_not_reported(check: Check) -> None:
+    own = SCRIPT.format(wrapped="Wrapper(Net())").replace(
+        "model = ",
+        "class Wrapper(nn.DataParallel):\n    def __getattr__(self, name):\n"
+        "        return getattr(self.module, name)\n\nmodel = ",
+    )
+    assert not check(own, {"SF617"})
+    assert not hasattr(nn.DataParallel(nn.Linear(2, 2)), "weight")
+    assert isinstance(nn.DataParallel(nn.Linear(2, 2)).module.weight, torch.Tensor)
