@@ -44,7 +44,7 @@ def completed(shell: str, line: str, environment: dict[str, str]) -> list[str]:
     ("line", "expected"),
     [
         ("shapefix expl", ["explain"]),
-        ("shapefix explain SF10", ["SF101", "SF102", "SF103", "SF104", "SF105"]),
+        ("shapefix explain SF10", ["SF101", "SF102", "SF103", "SF104", "SF105", "SF106"]),
         ("shapefix explain ragged-l", ["ragged-labels"]),
         ("shapefix check --select SF301,SF30", [f"SF301,SF30{number}" for number in range(1, 9)]),
         ("shapefix check --output-fo", ["--output-format"]),

@@ -82,3 +82,16 @@ def test_what_may_be_a_list_is_not_an_array(name: str, check: Check) -> None:
     assert not check(
         f"{HEAD}def load({name.partition('.')[0]}):\n    return torch.tensor({name}[::-1])\n", {"SF106"}
     )
+
+
+def test_an_array_that_the_code_asserts_is_no_tensor(check: Check) -> None:
+    code = """
+def plain(image, std, order):
+    assert isinstance(image, (np.ndarray,))
+    image *= std
+    image = image / 255
+    if order == "rgb":
+        image = image[..., ::-1]
+    return image
+"""
+    assert not check(HEAD + code, {"SF106"})

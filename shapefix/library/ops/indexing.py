@@ -31,7 +31,9 @@ def getitem(call: Call) -> Value:
     if tensor is None or index is None:
         return Unknown()
     entries = list(index.items) if isinstance(index, TupleValue) else [index]
-    if any(map(is_reversing, entries)) and isinstance(call.value(0), TensorValue) and tensor.certain:
+    # Arithmetic of an unknown value may be that of an array.
+    is_tensor = isinstance(call.value(0), TensorValue) and tensor.certain and tensor.layout is not None
+    if is_tensor and any(map(is_reversing, entries)):
         call.ev.emit(ReversedViewRefused(call.place, call.ev.calls, call.name, call.place))
     specs = specs_of(entries)
     advanced = any(map(_copies, entries)) or (
