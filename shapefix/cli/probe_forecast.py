@@ -75,12 +75,11 @@ def _report_change(
         f"{proved.proposed.text}: {byte_size(proved.peak.live)} live, {byte_size(proved.peak.reserved)} of "
         f"{byte_size(forecast.budget)} reserved, by a forecast with the change"
     )
+    sys.stdout.write(f"\nmakes it fit: {one_line(proof)}.\n")
     if proved.proposed.arguments is not None:
-        sys.stdout.write(f"\nmakes it fit: {one_line(proof)}.\n")
         command = shlex.join([options.script, *proved.proposed.arguments])
         echo_err(f"Run it with these arguments: {one_line(command)}")
         return code
-    sys.stdout.write(f"\nmakes it fit: {one_line(proof)}.\n")
     if not options.apply:
         if not options.quiet:
             echo_err("--apply writes this change.")

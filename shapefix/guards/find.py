@@ -9,7 +9,7 @@ from dataclasses import replace
 import libcst as cst
 
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules
-from shapefix.guards.fixed_layers import ProjectTexts, constructions, last_name
+from shapefix.guards.fixed_layers import ProjectTexts, constructions
 from shapefix.guards.needs import (
     CASTS,
     CONCATENATIONS,
@@ -29,7 +29,7 @@ from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.functions import run_function
-from shapefix.interpreter.modules import Module, children
+from shapefix.interpreter.modules import Module, called_name, children
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Binding, Constant, InstanceValue, LibraryObject, Unknown, Value
@@ -260,13 +260,13 @@ def _layer_code(
     if made is None or not isinstance(held, LibraryObject):
         return None
     kind = layer.kind.removeprefix("torch.nn.")
-    if held is layer and last_name(made) == kind:
+    if held is layer and called_name(made) == kind:
         return f"self.{name}"
-    if held.kind != _SEQUENTIAL or last_name(made) != "Sequential" or any(arg.star for arg in made.args):
+    if held.kind != _SEQUENTIAL or called_name(made) != "Sequential" or any(arg.star for arg in made.args):
         return None
     parts = held.fields.get("_modules")
     items = parts.items if isinstance(parts, ListValue) else None
     for index, (arg, item) in enumerate(zip(made.args, items or (), strict=False)):
-        if item is layer and isinstance(arg.value, cst.Call) and last_name(arg.value) == kind:
+        if item is layer and called_name(arg.value) == kind:
             return f"self.{name}[{index}]"
     return None

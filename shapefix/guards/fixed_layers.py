@@ -14,7 +14,7 @@ import libcst as cst
 
 from shapefix.guards.handlers import first_handler
 from shapefix.guards.tracing import ImportGraph, Tracing, tracing_in
-from shapefix.interpreter.modules import children
+from shapefix.interpreter.modules import called_name, children
 from shapefix.light_dataclasses import dataclass
 from shapefix.sources.project import files_below, project_root
 from shapefix.sources.text import Unreadable, read_bytes
@@ -207,28 +207,8 @@ def _names(target: cst.CSTNode) -> Iterator[str]:
 
 def _uses_setattr(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Call):
-        func = node.func
-        name = (
-            func.value
-            if isinstance(func, cst.Name)
-            else func.attr.value
-            if isinstance(func, cst.Attribute)
-            else ""
-        )
-        if name in ("setattr", "__setattr__", "add_module", "register_module"):
+        if called_name(node) in ("setattr", "__setattr__", "add_module", "register_module"):
             return True
     if isinstance(node, cst.Attribute) and node.attr.value in ("__dict__", "_modules"):
         return True
     return any(_uses_setattr(child) for child in children(node))
-
-
-def last_name(call: cst.Call) -> str:
-    """Return the last part of the name of a called function: `Linear` of `nn.Linear(…)`."""
-    func = call.func
-    return (
-        func.attr.value
-        if isinstance(func, cst.Attribute)
-        else func.value
-        if isinstance(func, cst.Name)
-        else ""
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from shapefix.guards.memory.names import last_name
 from shapefix.sources.text import Unreadable, source_of
 
 _MEMORY = re.compile(r"memory|\boom\b", re.IGNORECASE)
@@ -72,7 +73,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 def _may_run_model(call: ast.Call, libraries: set[str]) -> bool:
     func = call.func
-    name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    name = last_name(func)
     root: ast.expr = func
     while isinstance(root, ast.Attribute):
         root = root.value

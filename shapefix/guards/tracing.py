@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 
+from shapefix.guards.memory.names import last_name
 from shapefix.light_dataclasses import dataclass
 from shapefix.sources.importers import ImportStatement, distances, import_statements
 from shapefix.sources.project import Project
@@ -49,7 +50,7 @@ def tracing_in(path: str, data: bytes) -> Tracing | None:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             _take_scripted(node, scripted)
-        elif isinstance(node, ast.Call) and _last_name(node.func) == "isinstance":
+        elif isinstance(node, ast.Call) and last_name(node.func) == "isinstance":
             node.args = node.args[:1]
         elif isinstance(node, ast.ImportFrom) and node.module == "torch.jit":
             imported |= {alias.asname or alias.name for alias in node.names}
@@ -66,7 +67,7 @@ def tracing_in(path: str, data: bytes) -> Tracing | None:
 
 def _take_scripted(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, scripted: set[str]) -> None:
     """Remove the mark of a scripted definition, and note the names in it: they are compiled, too."""
-    decorators = [each for each in node.decorator_list if _last_name(each) not in _SCRIPTS]
+    decorators = [each for each in node.decorator_list if last_name(each) not in _SCRIPTS]
     if len(decorators) == len(node.decorator_list):
         return
     node.decorator_list = decorators
@@ -76,12 +77,6 @@ def _take_scripted(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, 
             scripted.add(each.id)
         elif isinstance(each, ast.Attribute):
             scripted.add(each.attr)
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_text(node: ast.AST) -> bool:

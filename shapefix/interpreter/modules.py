@@ -299,6 +299,14 @@ def dotted_name(node: cst.CSTNode) -> str:
     return ""
 
 
+def called_name(node: cst.CSTNode) -> str:
+    """Last name of a called function, `Linear` for `nn.Linear(4, 2)`; an empty string for other code."""
+    function = node.func if isinstance(node, cst.Call) else None
+    if isinstance(function, cst.Attribute):
+        return function.attr.value
+    return function.value if isinstance(function, cst.Name) else ""
+
+
 _PUNCTUATION = frozenset(
     {
         "leading_lines",

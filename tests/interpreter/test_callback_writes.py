@@ -1,4 +1,4 @@
-"""What hooks and other callbacks write is not known where it is read; what nobody passes on still is."""
+"""Values written by hooks and other callbacks are unknown; all others are known."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.idle_results import is_idle
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, is_after
 from shapefix.checks.support.unmoved_models import unmoved_model
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
@@ -201,13 +201,7 @@ def _loop_of(around: list[cst.CSTNode], name: str) -> cst.For | None:
 
 def _is_read_after(event: Discarded, body: cst.CSTNode) -> bool:
     """Check whether the code of body mentions the name after the line."""
-    module, here = event.place.module, event.place.span
-    for node in nodes(body):
-        if dotted_name(node) == event.name:
-            span = module.span(node)
-            if (span.row, span.column) >= (here.end_row, here.end_column):
-                return True
-    return False
+    return any(dotted_name(node) == event.name and is_after(event.place, node) for node in nodes(body))
 
 
 def _entry(loop: cst.For, name: str) -> str:

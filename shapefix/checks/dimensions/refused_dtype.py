@@ -19,7 +19,7 @@ from shapefix.domains.gradients import lineage
 from shapefix.domains.losses import LossComputed
 from shapefix.domains.training import Backward
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.modules import Place, dotted_name, nodes
+from shapefix.interpreter.modules import Place, called_name, dotted_name, nodes
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
@@ -157,11 +157,8 @@ def _states_dtype(node: cst.CSTNode) -> bool:
     """Whether a call has an argument `dtype`, or is a conversion: `.astype(...)`, `.float()`."""
     if not isinstance(node, cst.Call):
         return False
-    called = dotted_name(node.func).rpartition(".")[2] if dotted_name(node.func) else ""
-    if isinstance(node.func, cst.Attribute):
-        called = node.func.attr.value
     is_stated = any(each.keyword is not None and each.keyword.value == "dtype" for each in node.args)
-    return is_stated or called in _CONVERSIONS
+    return is_stated or called_name(node) in _CONVERSIONS
 
 
 def _like_its_value(place: Place) -> str:

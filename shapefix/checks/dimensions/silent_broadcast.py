@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -15,6 +13,7 @@ from shapefix.checks.support.syntax import holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.operations import Broadcast, ReducedToScalar
+from shapefix.interpreter.modules import called_name
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.errors import ShapeError
@@ -144,10 +143,7 @@ def _summed(result: TensorValue, context: CheckContext) -> ReducedToScalar | Non
 
 
 def _is_mean(reduction: ReducedToScalar) -> bool:
-    called = reduction.place.node
-    function = called.func if isinstance(called, cst.Call) else None
-    name = function.attr if isinstance(function, cst.Attribute) else function
-    return isinstance(name, cst.Name) and name.value == "mean"
+    return called_name(reduction.place.node) == "mean"
 
 
 def _is_of_one_number(tensor: TensorValue) -> bool:
@@ -155,10 +151,7 @@ def _is_of_one_number(tensor: TensorValue) -> bool:
     step = _seen_from(tensor)
     if step is None or step.op is not Op.CREATION or tensor.storage.overwritten:
         return False
-    created = step.place.node
-    function = created.func if isinstance(created, cst.Call) else None
-    name = function.attr if isinstance(function, cst.Attribute) else function
-    return isinstance(name, cst.Name) and name.value.removeprefix("new_").removesuffix("_like") in _FILLED
+    return called_name(step.place.node).removeprefix("new_").removesuffix("_like") in _FILLED
 
 
 def _fixes(event: Broadcast) -> Iterator[Fix]:

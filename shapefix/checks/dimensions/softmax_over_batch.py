@@ -38,25 +38,9 @@ def softmax_over_batch(event: LossComputed, context: CheckContext, rule: Rule) -
     source = softmax_of_batch(event)
     if source is None:
         return
-    loss = event.function.rpartition(".")[2]
-    code = source.code
-    line = rewrites.line_of(event.place, source.place.module)
-    yield rule.diagnostic(
-        source.place.span,
-        f"`{code}` normalizes over dimension 0, the batch; "
-        f"the classes of `{loss}` ({line}) are in dimension 1",
-        evidence=[
-            *call_trace(event),
-            Evidence(
-                event.place.span,
-                f"`{loss}` takes dimension 0 for the batch",
-                Role.CAUSE,
-                "dimension 0 is the batch",
-            ),
-            Evidence(source.place.span, "each class is normalized over the batch"),
-        ],
-        fixes=_fixes(source),
-    )
+    taken = f"`{_reader(event)}` takes dimension 0 for the batch"
+    cause = Evidence(event.place.span, taken, Role.CAUSE, "dimension 0 is the batch")
+    yield _over_dimension_0(event, source, 1, cause, rule)
 
 
 @rule("SF515", on=ClassesRead)
@@ -64,18 +48,29 @@ def policy_over_batch(event: ClassesRead, context: CheckContext, rule: Rule) -> 
     source = _over_batch(event.scores)
     if source is None:
         return
-    reader = event.function.rpartition(".")[2]
+    taken = f"`{_reader(event)}` takes dimension {event.dim} for the classes"
+    yield _over_dimension_0(event, source, event.dim, Evidence(event.place.span, taken, Role.CAUSE), rule)
+
+
+def _reader(event: LossComputed | ClassesRead) -> str:
+    return event.function.rpartition(".")[2]
+
+
+def _over_dimension_0(
+    event: LossComputed | ClassesRead, source: Source, classes: int, cause: Evidence, rule: Rule
+) -> Diagnostic:
+    """Return the finding on scores of an event, with the dimension of their classes."""
     line = rewrites.line_of(event.place, source.place.module)
-    yield rule.diagnostic(
+    return rule.diagnostic(
         source.place.span,
         f"`{source.code}` normalizes over dimension 0, the batch; "
-        f"the classes of `{reader}` ({line}) are in dimension {event.dim}",
+        f"the classes of `{_reader(event)}` ({line}) are in dimension {classes}",
         evidence=[
             *call_trace(event),
-            Evidence(event.place.span, f"`{reader}` takes dimension {event.dim} for the classes", Role.CAUSE),
+            cause,
             Evidence(source.place.span, "each class is normalized over the batch"),
         ],
-        fixes=_fixes(source) if event.dim == 1 else (),
+        fixes=_fixes(source) if classes == 1 else (),
     )
 
 

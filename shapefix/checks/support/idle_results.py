@@ -9,11 +9,11 @@ from operator import itemgetter
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.syntax import enclosing, holds
+from shapefix.checks.support.syntax import enclosing, holds, is_after
 from shapefix.checks.support.unused_results import written_in_place
 from shapefix.domains.operations import Discarded
 from shapefix.domains.passed_on import MOVES, PassedOn
-from shapefix.interpreter.modules import Module, children, dotted_name, nodes, target_names
+from shapefix.interpreter.modules import Module, called_name, children, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import DeviceKind
 from shapefix.interpreter.values import FunctionValue, as_tensor
 from shapefix.light_dataclasses import dataclass
@@ -69,7 +69,7 @@ def is_measured(module: Module, around: list[cst.CSTNode]) -> bool:
         is_compound = isinstance(outer, (cst.For, cst.While, cst.With))
         if not is_compound or not module.once(block, _is_of_expressions):
             return False
-        if isinstance(outer, cst.With) and any(_called(item.item) in _PROFILERS for item in outer.items):
+        if isinstance(outer, cst.With) and any(called_name(item.item) in _PROFILERS for item in outer.items):
             return True
     return False
 
@@ -94,7 +94,7 @@ def _next_to_clock(
 
 
 def _reads_clock(statement: cst.CSTNode) -> bool:
-    return any(isinstance(node, cst.Call) and _called(node) in _TIMERS for node in nodes(statement))
+    return any(isinstance(node, cst.Call) and called_name(node) in _TIMERS for node in nodes(statement))
 
 
 def _is_of_expressions(block: cst.IndentedBlock | cst.Module) -> bool:
@@ -105,13 +105,6 @@ def _is_expression(statement: cst.CSTNode) -> bool:
     return isinstance(statement, cst.SimpleStatementLine) and all(
         isinstance(small, cst.Expr) for small in statement.body
     )
-
-
-def _called(node: cst.CSTNode) -> str:
-    function = node.func if isinstance(node, cst.Call) else None
-    if isinstance(function, cst.Attribute):
-        return function.attr.value
-    return function.value if isinstance(function, cst.Name) else ""
 
 
 def _is_dead(event: Discarded, around: list[cst.CSTNode]) -> bool:
@@ -142,13 +135,13 @@ def _is_item_without_use(event: Discarded, around: list[cst.CSTNode]) -> bool:
     loop = loops[-1]
     target, inside = loop.target, [loop.body, loop.orelse]
     held = {node.value for node in _variables(loop.iter)}
-    if any(node.value in held and _is_after(event, node) for node in _variables(_scope(around))):
+    if any(node.value in held and is_after(event.place, node) for node in _variables(_scope(around))):
         return False  # the items may be read where they are held
     for path in _mentions(event.place.module, around, name):
         of_loop = any(each in path for each in inside if each is not None)
         if of_loop and event.place.node not in path:
             return False
-        if not of_loop and target not in path and _is_after(event, path[-1]):
+        if not of_loop and target not in path and is_after(event.place, path[-1]):
             return False
     return True
 
@@ -172,16 +165,11 @@ def _is_last_use(event: Discarded, around: list[cst.CSTNode]) -> bool:
     for path in _mentions(event.place.module, around, name):
         if event.place.node in path:
             continue
-        if _is_after(event, path[-1]) or any(isinstance(node, cst.Parameters) for node in path):
+        if is_after(event.place, path[-1]) or any(isinstance(node, cst.Parameters) for node in path):
             return False
         if any(isinstance(node, cst.AssignTarget) for node in path):
             bound.append(path)
     return bool(bound) and all(any(loop.body in path for path in bound) for loop in loops[-1:])
-
-
-def _is_after(event: Discarded, node: cst.CSTNode) -> bool:
-    here, there = event.place.span, event.place.module.span(node)
-    return (there.row, there.column) >= (here.end_row, here.end_column)
 
 
 def _is_broadcast_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:
@@ -271,7 +259,7 @@ def _is_moved_where_used(event: Discarded, around: list[cst.CSTNode]) -> bool:
 def _is_type_test(path: list[cst.CSTNode]) -> bool:
     """Whether a mention is the argument of `isinstance`."""
     call = path[-3] if len(path) > 2 and isinstance(path[-2], cst.Arg) else None
-    return isinstance(call, cst.Call) and _called(call) == "isinstance"
+    return isinstance(call, cst.Call) and called_name(call) == "isinstance"
 
 
 def _is_moved_there(path: list[cst.CSTNode]) -> bool:
@@ -444,13 +432,10 @@ def _variables(root: cst.CSTNode) -> Iterator[cst.Name]:
 
 def _later(event: Discarded, around: list[cst.CSTNode]) -> list[list[cst.CSTNode]]:
     """Return the paths to the mentions after the line; in a loop around it, all others in the loop."""
-    module, here = event.place.module, event.place.span
     loops = [node for node in around if isinstance(node, (cst.For, cst.While))]
     found = []
-    for path in _mentions(module, around, event.name or ""):
-        span = module.span(path[-1])
-        is_after = (span.row, span.column) >= (here.end_row, here.end_column)
+    for path in _mentions(event.place.module, around, event.name or ""):
         is_again = any(loop in path for loop in loops) and not isinstance(path[-2], cst.AssignTarget)
-        if event.place.node not in path and (is_after or is_again):
+        if event.place.node not in path and (is_again or is_after(event.place, path[-1])):
             found.append(path)
     return found

@@ -9,6 +9,7 @@ from shapefix.checks.support.evidence import layer_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.modules import called_name
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_size
 from shapefix.light_dataclasses import dataclass
@@ -133,11 +134,8 @@ def constructor(layer: Value | None) -> cst.Call | None:
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return None
     node = layer.place.node
-    if not isinstance(node, cst.Call):
-        return None
-    own = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
-    is_own = isinstance(own, cst.Name) and own.value == layer.kind.rpartition(".")[2]
-    return node if is_own else None
+    is_own = called_name(node) == layer.kind.rpartition(".")[2]
+    return node if isinstance(node, cst.Call) and is_own else None
 
 
 def can_be(layer: LibraryObject, setting: Setting, number: int) -> bool:

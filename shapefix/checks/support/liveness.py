@@ -8,6 +8,7 @@ from itertools import pairwise
 import libcst as cst
 
 from shapefix.checks.support.bound_names import value_at
+from shapefix.checks.support.syntax import is_after
 from shapefix.domains.masks import Holder
 from shapefix.interpreter.modules import Place, children
 from shapefix.light_dataclasses import dataclass
@@ -35,11 +36,11 @@ def is_argument(holder: Holder) -> bool:
 
 def _is_read(holder: Holder, counts: Callable[[list[cst.CSTNode]], bool]) -> bool:
     for path in _mentions(holder.body, holder.name):
-        is_after = _is_after(holder.at, path[-1])
+        is_later = is_after(holder.at, path[-1])
         binding = _binding(path)
-        if binding is not None and (is_after or _is_within(holder.at, binding)):
+        if binding is not None and (is_later or _is_within(holder.at, binding)):
             return False
-        if is_after and counts(path):
+        if is_later and counts(path):
             return True
     return False
 
@@ -77,7 +78,7 @@ def last_bound(holder: Holder) -> Bound | None:
     found: Bound | None = None
     for path in _mentions(holder.body, holder.name):
         value = _assigned(path)
-        if value is not None and not _is_after(holder.at, path[-1]):
+        if value is not None and not is_after(holder.at, path[-1]):
             found = Bound(Place(holder.at.module, value), value)
     return found
 
@@ -95,11 +96,6 @@ def _assigned(path: list[cst.CSTNode]) -> cst.BaseExpression | None:
     if len(names.elements) != len(values.elements) or not positions:
         return None
     return values.elements[positions[0]].value
-
-
-def _is_after(here: Place, node: cst.CSTNode) -> bool:
-    span, other = here.span, here.module.span(node)
-    return (other.row, other.column) >= (span.end_row, span.end_column)
 
 
 def _mentions(body: cst.CSTNode, name: str) -> Iterator[list[cst.CSTNode]]:

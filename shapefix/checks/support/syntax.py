@@ -35,6 +35,12 @@ def is_iterated(place: Place) -> bool:
     return isinstance(parent, (cst.For, cst.CompFor)) and parent.iter is place.node
 
 
+def is_after(place: Place, node: cst.CSTNode) -> bool:
+    """Whether a node of the same file starts at the end of a place, or after it."""
+    here, there = place.span, place.module.span(node)
+    return (there.row, there.column) >= (here.end_row, here.end_column)
+
+
 def attributes_of_super(function: cst.FunctionDef, name: str) -> Iterator[cst.Attribute]:
     """Yield each `super().name` in the body of a function."""
     for node in nodes(function.body):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -60,7 +60,7 @@ from shapefix.domains.training import (
     SchedulerStepped,
     TrainingEvent,
 )
-from shapefix.interpreter.modules import Place, children
+from shapefix.interpreter.modules import Place, called_name, nodes
 from shapefix.interpreter.values import Constant, LibraryObject, Value
 
 _GRADIENT = re.compile(
@@ -112,17 +112,12 @@ def _zeroed_before(
         return
     if event.unfollowed != zeroed.unfollowed or not _is_straight(zeroed, event):
         return
-    yield rule.diagnostic(
-        event.place.span,
-        f"`{abbreviate(event.place.code)}` has no gradients: `{abbreviate(zeroed.place.code)}` clears them "
-        "first",
-        evidence=[
-            *call_trace(event),
-            Evidence(gradients.place.span, "gradients computed here"),
-            Evidence(zeroed.place.span, "cleared here, still unused"),
-            Evidence(event.place.span, "this step changes no weight"),
-        ],
-    )
+    steps = [
+        Evidence(gradients.place.span, "gradients computed here"),
+        Evidence(zeroed.place.span, "cleared here, still unused"),
+        Evidence(event.place.span, "this step changes no weight"),
+    ]
+    yield _without_gradients(event, zeroed, "clears them first", steps, rule)
 
 
 def _before_backward(
@@ -140,17 +135,21 @@ def _before_backward(
     is_in_order = _is_before(zeroed, event) and _is_before(event, backward)
     if not is_in_order or not _is_straight(zeroed, event) or not is_certain(zeroed, loop):
         return
-    yield rule.diagnostic(
-        event.place.span,
-        f"`{abbreviate(event.place.code)}` has no gradients: `{abbreviate(zeroed.place.code)}` clears those "
-        "of the pass before, and `backward` comes later",
-        evidence=[
-            *call_trace(event),
-            Evidence(zeroed.place.span, "cleared here in each pass"),
-            Evidence(event.place.span, "this step changes no weight"),
-            Evidence(backward.place.span, "gradients computed only here"),
-        ],
-    )
+    steps = [
+        Evidence(zeroed.place.span, "cleared here in each pass"),
+        Evidence(event.place.span, "this step changes no weight"),
+        Evidence(backward.place.span, "gradients computed only here"),
+    ]
+    why = "clears those of the pass before, and `backward` comes later"
+    yield _without_gradients(event, zeroed, why, steps, rule)
+
+
+def _without_gradients(
+    event: OptimizerStepped, zeroed: GradientsZeroed, why: str, steps: Sequence[Evidence], rule: Rule
+) -> Diagnostic:
+    stepping, clearing = abbreviate(event.place.code), abbreviate(zeroed.place.code)
+    message = f"`{stepping}` has no gradients: `{clearing}` {why}"
+    return rule.diagnostic(event.place.span, message, evidence=[*call_trace(event), *steps])
 
 
 def _is_before(first: TrainingEvent, last: TrainingEvent) -> bool:
@@ -180,18 +179,8 @@ def _is_straight(first: TrainingEvent, last: TrainingEvent) -> bool:
     body = list(block.body)
     start = next(index for index, node in enumerate(body) if node in around)
     end = next(index for index, node in enumerate(body) if node in others)
-    called = [name for node in body[start + 1 : end] for name in _called(node)]
-    return _HARMLESS.issuperset(called)
-
-
-def _called(node: cst.CSTNode) -> Iterator[str]:
-    """Yield the last names of all functions called in node."""
-    if isinstance(node, cst.Call):
-        function = node.func
-        name = function.attr if isinstance(function, cst.Attribute) else function
-        yield name.value if isinstance(name, cst.Name) else ""
-    for child in children(node):
-        yield from _called(child)
+    between = (node for part in body[start + 1 : end] for node in nodes(part))
+    return all(called_name(node) in _HARMLESS for node in between if isinstance(node, cst.Call))
 
 
 def _never_zeroed(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from shapefix.guards.lines import rows_of
-from shapefix.guards.memory.names import first_reads, occurrences, stores
+from shapefix.guards.memory.names import first_reads, last_name, occurrences, stores
 from shapefix.guards.memory.rows import RowEdits, indent_of, marked
 from shapefix.guards.memory.steps import StepLeftAlone
 from shapefix.light_dataclasses import dataclass
@@ -75,18 +75,13 @@ def _owner(call: ast.Call) -> ast.expr:
     return call.func.value
 
 
-def _last_name(call: ast.expr) -> str:
-    func = call.func if isinstance(call, ast.Call) else call
-    return func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-
-
 def _assigned_call(body: Sequence[ast.stmt], name: str) -> tuple[int, str] | None:
     """Return the number and the target of the first assignment of a call."""
     for number, each in enumerate(body):
         if (
             isinstance(each, ast.Assign)
             and isinstance(each.value, ast.Call)
-            and _last_name(each.value) == name
+            and last_name(each.value) == name
             and isinstance(each.targets[0], ast.Name)
         ):
             return number, each.targets[0].id
@@ -159,7 +154,7 @@ def _start(body: Sequence[ast.stmt], created: int, prepared: Sequence[str]) -> i
             seeds = (
                 n
                 for n in range(created + 1, number)
-                if isinstance(body[n], ast.Expr) and _last_name(body[n].value) in _SEEDS  # type: ignore[attr-defined]
+                if isinstance(body[n], ast.Expr) and last_name(body[n].value) in _SEEDS  # type: ignore[attr-defined]
             )
             return next(seeds, number)
     raise _Unfit("the model, the optimizer and the loader are created elsewhere")

@@ -6,7 +6,7 @@ import ast
 import re
 
 from shapefix.guards.memory.accelerated import accelerated_function, write_accelerated
-from shapefix.guards.memory.retries import scaling_obstacle, write_retries
+from shapefix.guards.memory.retries import HALVED_BATCH, scaling_obstacle, write_retries
 from shapefix.guards.memory.rows import RowEdits
 from shapefix.guards.memory.steps import StepLeftAlone, StepToRetry, training_steps
 from shapefix.guards.memory.trainers import TrainerSettings, trainer_settings, write_setting
@@ -15,7 +15,6 @@ from shapefix.light_dataclasses import dataclass
 _RANKS = re.compile(
     r"\b(DistributedDataParallel|init_process_group|FullyShardedDataParallel|fully_shard|deepspeed)\b"
 )
-_NAME = "HalvedBatch"
 _LIGHTNING = re.compile(r"^\s*(?:import|from)\s+(?:pytorch_)?lightning\b", re.MULTILINE)
 
 
@@ -80,7 +79,7 @@ def with_handlers(text: str, name: str, fitting: int | None = None) -> HandledTe
                 retried.append(each)
         if retried:
             write_retries(edits, text, tree, retried, unit, fitting)
-            handlers += (MemoryHandler(each.function, each.row, _NAME) for each in retried)
+            handlers += (MemoryHandler(each.function, each.row, HALVED_BATCH) for each in retried)
     if not handlers and not notes and _LIGHTNING.search(text):
         notes.append(
             "Lightning runs the step; its own search is `Tuner(trainer).scale_batch_size(model)` of "

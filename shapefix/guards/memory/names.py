@@ -6,6 +6,13 @@ import ast
 from collections.abc import Iterator, Sequence
 
 
+def last_name(node: ast.expr) -> str:
+    """Return the last name of a function or of a call: `Linear` for `nn.Linear` and `nn.Linear(4, 2)`."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def occurrences(node: ast.AST) -> Iterator[ast.Name]:
     """Return the names in a statement or expression: those of a value before those of its targets."""
     if isinstance(node, ast.Name):

@@ -10,7 +10,8 @@ from shapefix.guards.lines import rows_of
 from shapefix.guards.memory.rows import RowEdits, indent_of, marked
 from shapefix.guards.memory.steps import StepToRetry
 
-_NAME = "HalvedBatch"
+HALVED_BATCH = "HalvedBatch"
+"""The class of the retry in a handled file, and the kind of its handlers."""
 _CLASS = '''\
 class {name}:
     """Run a training step in parts of its batch after the GPU memory was exhausted.
@@ -102,7 +103,7 @@ def write_retries(
     fitting: int | None = None,
 ) -> None:
     """Write the handlers of some steps of a text, and their class; fitting is its first number of rows."""
-    name = _free(text, _NAME, "OomHalvedBatch")
+    name = _free(text, HALVED_BATCH, "OomHalvedBatch")
     variable = _free(text, "retry", "oom_retry")
     for step in steps:
         _write(edits, text, step, name, variable, unit)
@@ -123,7 +124,7 @@ def _free(text: str, name: str, other: str) -> str:
 
 def fitting_rows(text: str) -> int | None:
     """Return the number of rows to begin with in the class of a text."""
-    found = re.search(rf"class \w*{_NAME}:(?s:.{{0,400}}?)\n\s+fitting = (\d+)", text)
+    found = re.search(rf"class \w*{HALVED_BATCH}:(?s:.{{0,400}}?)\n\s+fitting = (\d+)", text)
     return int(found[1]) if found else None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from shapefix.guards.lines import rows_of
 from shapefix.guards.memory.handlers import with_handlers
+from shapefix.guards.memory.retries import HALVED_BATCH
 from shapefix.guards.memory.rows import RowEdits, indent_of
 from shapefix.guards.memory.steps import StepToRetry, training_steps
 
@@ -20,7 +21,7 @@ _LAYERS = re.compile(r"(?:layer|block|stage|encoder|decoder|h\b)", re.I)
 def in_parts(text: str, rows: int) -> str | None:
     """Return a text with its training steps in parts of at most some rows; None without such a step."""
     made = with_handlers(text, "", rows)
-    is_split = any(each.kind == "HalvedBatch" for each in made.handlers)
+    is_split = any(each.kind == HALVED_BATCH for each in made.handlers)
     return made.text if is_split and len(made.handlers) == 1 else None
 
 

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from shapefix.guards.memory.names import first_reads, loads, stores
+from shapefix.guards.memory.names import first_reads, last_name, loads, stores
 from shapefix.light_dataclasses import dataclass
 
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -247,11 +247,7 @@ def _targets(target: ast.expr) -> list[str]:
 
 def _is_taken(value: ast.expr) -> bool:
     """Whether a value is the next batch of something."""
-    if not isinstance(value, ast.Call):
-        return False
-    func = value.func
-    name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-    return _LOADERS.search(name) is not None
+    return isinstance(value, ast.Call) and _LOADERS.search(last_name(value)) is not None
 
 
 def _is_moved(value: ast.expr, batch: Sequence[str]) -> bool:
@@ -274,8 +270,9 @@ def _is_moved(value: ast.expr, batch: Sequence[str]) -> bool:
         func = value.func
         if isinstance(func, ast.Attribute) and func.attr in _MOVES:
             return _is_moved(func.value, batch)
-        name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-        return _MOVERS.search(name) is not None and any(_is_moved(each, batch) for each in value.args)
+        return _MOVERS.search(last_name(func)) is not None and any(
+            _is_moved(each, batch) for each in value.args
+        )
     return False
 
 

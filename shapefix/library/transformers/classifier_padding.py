@@ -12,6 +12,7 @@ import libcst as cst
 
 from shapefix.domains.tokens import Checkpoint, PadIdMissing
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import called_name
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Value
 from shapefix.library.transformers.added_tokens import Resized
@@ -90,8 +91,7 @@ def _is_constructed(config: LibraryObject) -> bool:
     node = config.place.node if config.place is not None else None
     if not isinstance(node, cst.Call) or not _is_stated(node):
         return False
-    last = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
-    return isinstance(last, cst.Name) and last.value.endswith("Config")
+    return called_name(node).endswith("Config")
 
 
 def _is_stated(node: cst.CSTNode | None) -> bool:
