@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.project_frames import MOST_READ, ProjectFrame, source_files
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Span
 from shapefix.engine.parse_limits import LARGEST
@@ -16,7 +16,6 @@ from shapefix.sources.text import Unreadable
 
 OF_CALLS = frozenset({"missing-arguments", "too-many-arguments", "unexpected-keyword", "repeated-argument"})
 """The error pages about the arguments of a function."""
-_MOST_FILES = 200
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -40,7 +39,7 @@ def called_definition(
     name = explanation.fields["function"]
     found: dict[Span, CalledDefinition] = {}
     paths = dict.fromkeys(frame.span.path for frame in reversed(frames) if not frame.is_missing)
-    for path in (*paths, *islice(source_files(folder), _MOST_FILES)):
+    for path in (*paths, *islice(source_files(folder), MOST_READ)):
         for each in _definitions(path, name, explanation):
             found.setdefault(each.span, each)
     return next(iter(found.values())) if len(found) == 1 else None

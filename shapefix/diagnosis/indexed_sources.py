@@ -8,12 +8,10 @@ from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 
-from shapefix.diagnosis.project_frames import source_files
+from shapefix.diagnosis.project_frames import MOST_READ, source_files
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.text import Unreadable
-
-_MOST_FILES = 200
 
 
 class IndexedSource:
@@ -82,7 +80,7 @@ class IndexedSources:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The sources below the folder."""
-        return tuple(islice(source_files(self._folder), _MOST_FILES)) if self._folder else ()
+        return tuple(islice(source_files(self._folder), MOST_READ)) if self._folder else ()
 
     def of(self, path: str, text: str = "") -> IndexedSource | None:
         """Return a file with a text in it; None without it, or for a broken file."""

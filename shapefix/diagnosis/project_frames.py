@@ -41,6 +41,8 @@ _TIMED = re.compile(r"(?:[^#'\"]*=)?\s*%%?time(?:it)?\b")
 _EXECUTED = "<string>"
 _EXEC_OF_FILE = re.compile(r"""exec\(\s*open\(\s*["']([^"']+)["']""")
 _COMPARED = 20
+MOST_READ = 200
+"""The most files of a project that are read in a search for an origin."""
 _MOST_SEARCHED = 20_000
 """The most files that a search by the end of a path looks at."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import ProjectFrame, source_files
+from shapefix.diagnosis.project_frames import MOST_READ, ProjectFrame, source_files
 from shapefix.diagnosis.size_origins import last_name
 from shapefix.diagnosis.value_search import ValueSearch
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
@@ -15,8 +15,6 @@ from shapefix.diagnostics import Evidence, Role, Span
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import Unreadable
-
-_MOST_FILES = 200
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class ExplainedFailure:
 def project_files(frames: Sequence[ProjectFrame], folder: str, name: str = "") -> Iterator[ParsedFile]:
     """Yield the files of a stack, then all others of the project, if they have a name."""
     own = (frame.span.path for frame in reversed(frames) if not frame.is_missing)
-    for path in dict.fromkeys((*own, *islice(source_files(folder), _MOST_FILES))):
+    for path in dict.fromkeys((*own, *islice(source_files(folder), MOST_READ))):
         parsed = parsed_file(path, name)
         if parsed is not None:
             yield parsed
