@@ -6,7 +6,7 @@ from enum import Enum
 
 LAST_STEP = 600_000
 """Steps after which a run ends: far more than the allowance for following calls and unrolling loops."""
-REHEARSAL_STEPS = 60_000
+REHEARSAL_STEPS = 150_000
 """Steps in rehearsals, and writes in them, after which loops are no longer rehearsed."""
 
 

@@ -24,6 +24,7 @@ from shapefix.interpreter.containers import (
 from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.first_passes import forget_first_pass, loop_decided
+from shapefix.interpreter.fixed_sizes import note_equality
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import UNROLLED, each, item_of_loop, iterate, some, unrolled
 from shapefix.interpreter.joins import join, join_paths, without_length
@@ -273,10 +274,19 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
                 hook(ev, left, right)
             known = arithmetic.compare(type(target.operator), left, right)
             if known is None:
+                known = _decided(ev, type(target.operator), left, right)
+            if known is None:
                 note_compared(ev, node, left, right)
+                note_equality(ev, node, left, right)
     if known is None:
         return OptionTest() if is_of_option(left) else Unknown()
     return TRUE if known else FALSE
+
+
+def _decided(ev: Evaluator, kind: type, left: Value, right: Value) -> bool | None:
+    """Return the outcome of a comparison that a domain knows."""
+    outcomes = (hook(ev, kind, left, right) for hook in hooks.decide_comparison)
+    return next((outcome for outcome in outcomes if outcome is not None), None)
 
 
 def _contains(ev: Evaluator, container: Value, value: Value) -> bool | None:

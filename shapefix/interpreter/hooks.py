@@ -98,6 +98,9 @@ call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
 compare: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
 """Two values are compared, neither of them a tensor: `x.size(0) == n`."""
 
+decide_comparison: Hooks[Callable[[Evaluator, type, Value, Value], bool | None]] = Hooks()
+"""A comparison of a kind of two values is open, neither of them a tensor; returns its outcome if known."""
+
 returned: Hooks[Callable[[Evaluator, FunctionValue, Mapping[str, Value], Value, Place], Value]] = Hooks()
 """A function of the project returned to a place: function, arguments by name, result; returns the result."""
 

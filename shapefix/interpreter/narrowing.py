@@ -1,4 +1,4 @@
-"""Variables inside of a branch: its condition may exclude None."""
+"""Variables and sizes inside of a branch: its condition may exclude None, or state a number."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.fixed_sizes import fix_size
 from shapefix.interpreter.values import (
     NONE,
     InstanceValue,
@@ -26,6 +27,7 @@ def narrow(ev: Evaluator, test: cst.BaseExpression, outcome: bool) -> None:
             narrow(ev, test.left, outcome)
             narrow(ev, test.right, outcome)
     elif isinstance(test, cst.Comparison):
+        fix_size(ev, test, outcome)
         is_none = _compares_with_none(test)
         if is_none is not None:
             _write(ev, test.left, exists=is_none is not outcome)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from types import NoneType
 
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
@@ -97,9 +98,21 @@ def _equal(left: Value, right: Value, compared: Iterator[int]) -> bool | None:
         return verdict
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return True
+    if _is_collection_and_scalar(left, right) or _is_collection_and_scalar(right, left):
+        # `self.backbone = backbone,` is a tuple.
+        return False
     if isinstance(left, TypeOf):
         return _is_type(left.value, right)
     return _is_type(right.value, left) if isinstance(right, TypeOf) else None
+
+
+def _is_collection_and_scalar(left: Value, right: Value) -> bool:
+    """Check for a tuple, list or dictionary beside a text, a number, True, False or None."""
+    return (
+        isinstance(left, (TupleValue, ListValue, DictValue))
+        and isinstance(right, Constant)
+        and isinstance(right.value, (str, bytes, int, float, complex, NoneType))
+    )
 
 
 def _is_type(value: Value, kind: Value) -> bool | None:

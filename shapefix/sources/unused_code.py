@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import PurePath
@@ -119,7 +119,8 @@ class _Code:
 class UnusedCode:
     """Use of the definitions of one project, by name.
 
-    A mention of a name is a use, except as a local variable, a key, a word of a sentence, or an import.
+    A mention of a name is a use, except as a local variable, a key, a word of a sentence, or an import, or in
+    a branch for older versions of a library.
 
     data returns the content of a file, None if it cannot be read.
     """
@@ -525,7 +526,7 @@ def _variables(function: Definition) -> Iterator[str]:
 def _names(root: ast.AST) -> Iterator[str]:
     """Yield the names mentioned by code: variables, attributes, imports, and paths in its strings."""
     unused = {id(each) for each in _unused_strings(root)}
-    for node in ast.walk(root):
+    for node in _used_nodes(root):
         if isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):
@@ -534,6 +535,32 @@ def _names(root: ast.AST) -> Iterator[str]:
             yield from node.name.split(".")
         elif isinstance(node, ast.Constant) and id(node) not in unused:
             yield from _words(node)
+
+
+def _used_nodes(root: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of code, except for those in branches for older versions of a library."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        yield node
+        older = _branch_for_older_versions(node) if isinstance(node, (ast.If, ast.IfExp)) else ()
+        pending += (each for each in ast.iter_child_nodes(node) if each not in older)
+
+
+def _branch_for_older_versions(node: ast.If | ast.IfExp) -> Sequence[ast.AST]:
+    """Return the branch of a test such as `version.parse(torch.__version__) >= version.parse("1.7")`."""
+    match node.test:
+        case ast.Compare(left=left, ops=[ast.Gt() | ast.GtE()]) if _reads_version(left):
+            older: ast.AST | Sequence[ast.AST] = node.orelse
+        case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE()]) if _reads_version(left):
+            older = node.body
+        case _:
+            older = ()
+    return [older] if isinstance(older, ast.AST) else older
+
+
+def _reads_version(node: ast.AST) -> bool:
+    return any(_last(each) == "__version__" for each in ast.walk(node))
 
 
 def _words(node: ast.Constant) -> list[str]:

@@ -140,6 +140,15 @@ UNUSED = {
         )
     },
     "a sentence": {"tool.py": "help = 'Compares Net and OldNet.'\n"},
+    "a use with older versions of a library": {
+        "tool.py": (
+            "import torch\nfrom packaging import version\n\n"
+            "if version.parse(torch.__version__) >= version.parse('1.7.0'):\n"
+            "    from models.net import Net as Chosen\n"
+            "else:\n"
+            "    from models.old import OldNet as Chosen\n"
+        )
+    },
     "a comment": {"tool.py": "import torch\n# OldNet()\n"},
     "a tool's settings": {"pyproject.toml": "[tool.black]\nline-length = 99\n"},
     "a use of a class of the same name in another file": {

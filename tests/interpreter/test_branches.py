@@ -228,6 +228,22 @@ def test_match(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("value", ['"beam",', '["beam"]', "{}", '("beam", 1)', "()"])
+@pytest.mark.parametrize("other", ['"beam"', "None", "0", "1.5", "True"])
+def test_a_collection_is_no_text_and_no_number(tmp_path: Path, value: str, other: str) -> None:
+    assert eval(f"({value}) == {other}") is False
+    holds(
+        f"""
+        import torch
+
+        mode = {value}
+        reveal(torch.zeros(2, 3) if mode == {other} else torch.zeros(4))  # f32[4]
+        reveal(torch.zeros(2, 3) if {other} != mode else torch.zeros(4))  # f32[2, 3]
+        """,
+        tmp_path,
+    )
+
+
 TEXT_METHODS = (
     '.lower() == "beam"',
     '.upper().lower() == "greedy"',

@@ -9,6 +9,7 @@ from shapefix.domains.gradients import Gradients, require_grad
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
+from shapefix.interpreter.fixed_sizes import with_fixed
 from shapefix.interpreter.tensor_values import TensorValue, own_row, tensor_row
 from shapefix.interpreter.values import Constant, Value, as_size, as_tensor
 from shapefix.library.ops.conversions import in_memory_format
@@ -69,6 +70,10 @@ def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size])
                 _emit(call, method, tensor, assumed, refused, result, stated)
         return result
     verdict = legality.view(tensor.layout, sizes, minus_one)
+    if isinstance(verdict, Illegal) and any(
+        size.value == 1 for size in with_fixed(call.ev, verdict.conditions)
+    ):
+        verdict = Undecided(verdict.layout, numel=False)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     result = as_view(call, tensor, verdict.layout, Op.VIEW)
