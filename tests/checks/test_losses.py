@@ -33,6 +33,11 @@ def repairs(diagnostic: Diagnostic) -> list[tuple[Applicability, str]]:
     ("code", "repair"),
     [
         (
+            "F.nll_loss(torch.rand(8, 3), torch.zeros(8, 1))",
+            (Applicability.UNSAFE, ".squeeze(1)"),
+        ),
+        ("F.nll_loss(torch.rand(8, 1), torch.zeros(8, 1).long())", (Applicability.DISPLAY, "")),
+        (
             "F.cross_entropy(torch.rand(8, 3), torch.zeros(8, 1).long())",
             (Applicability.SAFE, ".squeeze(1)"),
         ),

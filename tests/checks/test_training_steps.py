@@ -8,6 +8,7 @@ import pytest
 from checking import Check
 
 from shapefix.diagnostics import Diagnostic
+from shapefix.repair.edits import apply
 
 HEAD = """\
 import torch
@@ -335,3 +336,24 @@ for x in torch.utils.data.DataLoader(torch.rand(16, 4), batch_size=4):
     assert found.message.startswith("`optimizer.zero_grad()` is not called in the loop")
     (found,) = check(code.replace("optimizer.zero_grad()\n", ""), {"SF803"})
     assert found.message.startswith("`optimizer.zero_grad()` is never called")
+
+
+ACCUMULATING = """
+for number, (x, y) in enumerate(loader):
+    optimizer.zero_grad()
+    loss = criterion(model(x), y) / 4
+    loss.backward()
+    if (number + 1) % 4 == 0:
+        optimizer.step(){later}
+"""
+
+
+@pytest.mark.parametrize(
+    ("later", "kept"), [("", 1), ("\n        optimizer.zero_grad()", 1), ("\n        print(loss)", 1)]
+)
+def test_gradients_are_cleared_once_after_the_step(check: Check, later: str, kept: int) -> None:
+    code = ACCUMULATING.format(later=later)
+    (finding,) = found(check, code)
+    (fix,) = finding.fixes
+    repaired, _, _ = apply(HEAD + textwrap.dedent(code), [fix])
+    assert repaired.count("zero_grad()") == kept

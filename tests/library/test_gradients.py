@@ -103,7 +103,13 @@ METHOD_NAMES = [name for name in METHODS[TENSOR] if name[0] != "@" and name not 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHOD_NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if number % 3 else ())
+        for number, name in enumerate(METHOD_NAMES)
+    ],
+)
 def test_methods(name: str) -> None:
     for given in ARGUMENTS:
         for subject in ("y", "z"):

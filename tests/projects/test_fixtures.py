@@ -207,8 +207,9 @@ def test_after_differs_from_before_only_at_the_places_stated(project: Project) -
 
 
 def _each_repair() -> Iterator[ParameterSet]:
-    """Yield the repairs, the first one of each project in the short run."""
-    shown: set[str] = set()
+    """Yield the repairs, in the short run the first one of every third project."""
+    names = sorted({project.folder.name for project, _, _ in EVERY_REPAIR})
+    shown = set(names) - set(names[::3])
     for number, (project, death, repair) in enumerate(EVERY_REPAIR):
         name = project.folder.name
         yield pytest.param(

@@ -18,6 +18,7 @@ from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence,
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
+from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import (
     ClassesLast,
     IndexOutOfRange,
@@ -112,6 +113,9 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
     if is_by_class(event.function):
         if prediction.rank < 2:
             return
+        if prediction.sizes[1].value == 1:
+            yield Fix(Applicability.DISPLAY, "one score for each sample: use a binary cross entropy", ())
+            return
         wanted = wanted_ids(prediction.sizes)
     if ids is not None and target.rank == len(wanted) + 1:
         dim = _extra(target.sizes, wanted)
@@ -135,7 +139,11 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
 
 def _reshaped(event: OpRejected, node: cst.BaseExpression, method: str) -> Fix:
     edit = rewrites.method_called(event.place.module, node, method)
-    return Fix(Applicability.SAFE, f"give the target the dimensions of the prediction: `.{method}`", (edit,))
+    dtype = event.operands[1].tensor.dtype
+    # Class ids must be integers as well: the dimension is not all that is wrong with the target.
+    others = is_by_class(event.function) and dtype is not None and is_floating(dtype)
+    safety = Applicability.UNSAFE if others else Applicability.SAFE
+    return Fix(safety, f"give the target the dimensions of the prediction: `.{method}`", (edit,))
 
 
 def _equal(one: Size, two: Size) -> bool:

@@ -42,6 +42,10 @@ _CONVERSIONS = frozenset(
     {"astype", "to", "type", "FloatTensor", "one_hot", *(cast[:-2] for cast in _CASTS.values())}
 )
 _FARTHEST = 60
+_OF_ANOTHER_LOSS = (
+    "class ids have one dimension less than the scores; for targets like the scores, use a loss such as "
+    "BCEWithLogitsLoss or MSELoss"
+)
 
 
 @rule("SF512", on=OpRejected)
@@ -224,6 +228,8 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
     elif error.weight and error.have == "int64":
         text = f"`.{method}` for numbers, or a layer such as nn.Embedding for ids"
         yield Fix(Applicability.DISPLAY, text, (edit,))
+    elif wanted == "int64" and _has_size_of_scores(event, error):
+        yield Fix(Applicability.DISPLAY, _OF_ANOTHER_LOSS, ())
     elif error.have == "bool" and wanted == "int64" and not is_by_class(event.function):
         yield Fix(Applicability.DISPLAY, "pass indices; True and False would be the indices 1 and 0", ())
     else:
@@ -235,6 +241,14 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
         yield Fix(
             Applicability.SAFE if safe else Applicability.UNSAFE, f"convert to {wanted}: `.{method}`", (edit,)
         )
+
+
+def _has_size_of_scores(event: OpRejected, error: WrongDtype) -> bool:
+    """Whether the targets of a loss of class ids have a number for each class: no ids in any dtype."""
+    if error.operand != 1 or not is_by_class(event.function):
+        return False
+    scores, targets = (each.tensor.layout for each in event.operands[:2])
+    return scores is not None and targets is not None and scores.rank == targets.rank > 1
 
 
 def _is_safe(error: WrongDtype, wanted: str) -> bool:

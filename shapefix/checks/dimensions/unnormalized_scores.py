@@ -44,7 +44,7 @@ _NLL = Expectation(
     "log-probabilities",
     {
         _SCORES: "the loss is their negative, and falls without a limit",
-        _PROBABILITIES: "the loss stays between -1 and 0",
+        _PROBABILITIES: "the loss of each sample stays between -1 and 0",
     },
     "cross_entropy",
 )

@@ -45,7 +45,7 @@ from shapefix.checks.support.schedule_units import (
     moved_in,
     moved_out,
 )
-from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.syntax import enclosing, is_after
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled
@@ -405,7 +405,22 @@ def _cleared_after(event: GradientsZeroed, step: OptimizerStepped) -> Iterator[F
     removed, inserted = without_statement(event.place), after_statement(step.place, event.place.code)
     if removed is not None and inserted is not None and event.calls == step.calls:
         message = f"clear them after `{abbreviate(step.place.code)}` only"
-        yield Fix(Applicability.UNSAFE, message, (removed, inserted))
+        edits = (removed,) if _is_cleared_beside(event, step) else (removed, inserted)
+        yield Fix(Applicability.UNSAFE, message, edits)
+
+
+def _is_cleared_beside(event: GradientsZeroed, step: OptimizerStepped) -> bool:
+    """Whether a later statement of the step's block clears the same gradients already."""
+    around = enclosing(step.place.module, step.place.node)
+    block = next((each for each in reversed(around) if isinstance(each, cst.IndentedBlock)), None)
+    return block is not None and any(
+        node is not event.place.node
+        and isinstance(node, cst.Call)
+        and event.place.module.code(node) == event.place.code
+        and is_after(step.place, node)
+        for statement in block.body
+        for node in nodes(statement)
+    )
 
 
 def _never_stepped(event: GradientsZeroed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
