@@ -133,6 +133,25 @@ def test_a_benchmark_is_not_reported_unless_its_results_are_used(check: Check) -
     assert found(check, used + "measure(Net(), load())")
 
 
+LOOK = """
+def look(model, batches):
+    model.eval()
+    for step, inputs in enumerate(batches):
+        print(model(inputs))
+        if step == {last}:
+            break
+
+look(Net(), load())
+"""
+
+
+@pytest.mark.parametrize(("last", "number"), [(2, 0), (1000, 1)])
+def test_a_look_at_a_few_batches_fills_no_memory(last: int, number: int, check: Check) -> None:
+    assert len(found(check, LOOK.format(last=last))) == number
+    kept = LOOK.replace("print(model(inputs))", "seen.append(model(inputs))")
+    assert len(found(check, "seen = []\n" + kept.format(last=last))) == 1
+
+
 SILENT = {
     "nobody knows who calls": FUNCTION,
     "nobody knows the model": FUNCTION + "evaluate(load(), load())",

@@ -122,3 +122,10 @@ def test_a_cell_that_only_shows_a_result_is_held_back(tmp_path: Path, code: str,
     reason = "the cell only shows a result: its author has seen the exception"
     assert reasons(tmp_path, CELLS.format(number=12, code=code)) == [reason if is_shown else ""]
     assert reasons(tmp_path, CELLS.format(number=12, code=code).replace("# In", "# Part")) == [""]
+
+
+@pytest.mark.parametrize(("code", "is_shown"), [("a + b", True), ("c = a + b", False)])
+def test_a_cell_that_shows_two_devices_is_held_back(tmp_path: Path, code: str, is_shown: bool) -> None:
+    text = CELLS.format(number=12, code=code).replace("torch.rand(5, 4)", "torch.rand(4, 4).cuda()")
+    reason = "the cell only shows a result: its author has seen the exception"
+    assert reasons(tmp_path, text) == [reason if is_shown else ""]

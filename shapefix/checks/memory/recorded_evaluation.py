@@ -9,7 +9,13 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.event_order import ends_early, goes_over_data, of_kind, within
+from shapefix.checks.support.event_order import (
+    ends_early,
+    goes_over_data,
+    of_kind,
+    stops_after_few,
+    within,
+)
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.idle_results import is_measured
 from shapefix.checks.support.syntax import enclosing, enclosing_function, holds
@@ -45,6 +51,9 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
     ]
     models = [_called(event), *(_called(each) for each in others if not _is_loss(each))]
     kept = _kept(event, loop, context)
+    if kept is None and stops_after_few(loop):
+        # A look at a few batches.
+        return
     effect = "activations are stored for nothing"
     if kept is not None:
         effect = f"`{abbreviate(module.code(kept.holder))}` keeps every batch's activations in memory"

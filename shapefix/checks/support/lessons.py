@@ -9,6 +9,7 @@ import libcst as cst
 
 from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.diagnostics import Diagnostic
+from shapefix.domains.devices import DeviceMismatch
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Module, Place
 from shapefix.sources.text import rows_of
@@ -76,7 +77,7 @@ def _comment(line: str) -> str:
 
 def _is_bare(event: Event) -> bool:
     """Whether an exported notebook computes something only to show it: `a + b`, in a line of its own."""
-    if event.calls or not isinstance(event, OpRejected) or event.layer is not None:
+    if event.calls or not isinstance(event, (OpRejected, DeviceMismatch)) or event.layer is not None:
         return False
     if enclosing_function(event.place) is not None or not _EXPORTED.search(event.place.module.text):
         return False
