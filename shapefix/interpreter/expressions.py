@@ -284,7 +284,7 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
 
 
 def _decided(ev: Evaluator, kind: type, left: Value, right: Value) -> bool | None:
-    """Return the outcome of a comparison that a domain knows."""
+    """Return the outcome of a comparison, if a domain knows it."""
     outcomes = (hook(ev, kind, left, right) for hook in hooks.decide_comparison)
     return next((outcome for outcome in outcomes if outcome is not None), None)
 

@@ -37,7 +37,7 @@ def note_equality(ev: Evaluator, node: cst.CSTNode, left: Value, right: Value) -
 
 
 def fix_size(ev: Evaluator, test: cst.Comparison, outcome: bool) -> None:
-    """Fix the size of a comparison for equality where its outcome states the number."""
+    """Fix the size in a comparison for equality, if its outcome states the number."""
     operator = test.comparisons[0].operator
     if not isinstance(operator, cst.Equal if outcome else cst.NotEqual):
         return
@@ -48,7 +48,7 @@ def fix_size(ev: Evaluator, test: cst.Comparison, outcome: bool) -> None:
 
 
 def with_fixed(ev: Evaluator, sizes: Iterable[Size]) -> list[Size]:
-    """Return sizes with the numbers that each run has here for their symbols."""
+    """Replace the symbols of fixed sizes by their numbers."""
     held = ev.state[FixedSizes].numbers
     if not held:
         return list(sizes)

@@ -11,6 +11,7 @@ from checking import Check
 from differential import revealed
 from tiny_tokenizer import SENTENCES, bert
 
+from shapefix.diagnostics import Applicability
 from shapefix.domains.raggedness import ragged
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
@@ -247,3 +248,39 @@ def test_unknown_words_in_a_list_may_be_one_text(words: str, found: int, check: 
     ids = tokenizer(tags("a b"), return_tensors="pt"{words}).input_ids
     """
     assert len(check(textwrap.dedent(code), {"SF304"})) == found
+
+
+SCORED = """
+from transformers import AutoTokenizer, GPT2LMHeadModel
+
+tokenizer = AutoTokenizer.from_pretrained("gpt2")
+model = GPT2LMHeadModel.from_pretrained("gpt2")
+
+def score(texts):
+    encodings = tokenizer(texts, return_tensors="pt")
+    {use}
+    return model(**encodings)
+
+score(["a b", "c"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "applicability"),
+    [
+        ("return model(encodings.input_ids, labels=encodings.input_ids).loss", Applicability.UNSAFE),
+        (
+            "ids = encodings.input_ids[:, :9]; t = ids.clone(); return model(ids, labels=t)",
+            Applicability.UNSAFE,
+        ),
+        ('encodings["labels"] = encodings["input_ids"]', Applicability.UNSAFE),
+        ("labels = encodings.input_ids.clone()", Applicability.UNSAFE),
+        ("ids = encodings.input_ids", Applicability.SAFE),
+        ("labels = texts", Applicability.SAFE),
+    ],
+)
+def test_padding_that_becomes_labels_is_no_safe_repair(
+    use: str, applicability: Applicability, check: Check
+) -> None:
+    (finding,) = check(SCORED.format(use=use), {"SF304"})
+    assert [fix.applicability for fix in finding.fixes] == [applicability]

@@ -312,7 +312,7 @@ def _of_each_rule() -> Iterator[ParameterSet]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", _of_each_rule())
+@pytest.mark.parametrize("example", list(_of_each_rule()))
 def test_a_safe_repair_changes_no_value_that_the_finding_is_not_about(example: Example) -> None:
     assert example.fixed is not None
     old, new = (

@@ -9,14 +9,16 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.bound_names import named
 from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing_function, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.raggedness import ragged
 from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import ListValue
-from shapefix.interpreter.modules import Module
+from shapefix.interpreter.modules import Module, Place, nodes, target_names
 from shapefix.interpreter.values import Constant
 
 _TEXTS = (
@@ -77,8 +79,34 @@ def _pad(event: Tokenized, call: cst.Call, module: Module) -> list[Fix]:
         edit = _before(module, call, tensors, text)
     else:
         return []
-    message = "pad the texts to the longest"
-    return [Fix(Applicability.SAFE, message, (edit,))]
+    if _become_labels(event.place):
+        message = "pad the texts to the longest, and leave the padding out of the labels: -100"
+        return [Fix(Applicability.UNSAFE, message, (edit,))]
+    return [Fix(Applicability.SAFE, "pad the texts to the longest", (edit,))]
+
+
+def _become_labels(place: Place) -> bool:
+    """Whether the function makes labels of the ids: a loss would count their padding."""
+    scope: cst.CSTNode = enclosing_function(place) or place.module.tree
+    held: set[str] = set()
+    statements = [each for each in nodes(scope) if isinstance(each, (cst.Assign, cst.AnnAssign, cst.Call))]
+    for each in sorted(statements, key=lambda each: place.module.span(each).row):
+        if isinstance(each, cst.Call):
+            given = [
+                one.value for one in each.args if one.keyword is not None and one.keyword.value == "labels"
+            ]
+            if any(_mentions(value, held) for value in given):
+                return True
+        elif each.value is not None and (_mentions(each.value, held) or holds(each.value, place.node)):
+            targets = each.targets if isinstance(each, cst.Assign) else [each]
+            if any(named(target.target) == "labels" for target in targets):
+                return True
+            held.update(name for target in targets for name in target_names(target.target))
+    return False
+
+
+def _mentions(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(isinstance(each, cst.Name) and each.value in names for each in (node, *nodes(node)))
 
 
 def _is_none(event: Tokenized, name: str) -> bool:
