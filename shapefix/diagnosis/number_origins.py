@@ -81,7 +81,7 @@ def _origins(run: FailingRun, message: str) -> Iterator[Origin]:
         yield from _of_layer(event.layer, numbers, run.folder)
         if isinstance(event.layer, LibraryObject):
             yield from made_here(event.layer)
-            yield from _owner_of(run, event.layer)
+            yield from owner_of(run, event.layer)
         yield from _stated_elsewhere(run, numbers)
     else:
         numbers = _stated(message)
@@ -175,11 +175,11 @@ def _of_producer(run: FailingRun, layer: Value | None, step: LayoutStep) -> Iter
     if isinstance(layer, LibraryObject) and layer.kind.startswith("torch.nn."):
         sizes = {size.value for size in step.layout.sizes} if step.layout is not None else set()
         yield from made_here(layer)
-        yield from _owner_of(run, layer)
+        yield from owner_of(run, layer)
         yield from _of_layer(layer, frozenset(size for size in sizes if size is not None), run.folder)
 
 
-def _owner_of(run: FailingRun, layer: LibraryObject) -> Iterator[Origin]:
+def owner_of(run: FailingRun, layer: LibraryObject) -> Iterator[Origin]:
     """Yield the call of the class or function with the creation of a layer."""
     call = run.owners.get(id(layer))
     if call is not None:

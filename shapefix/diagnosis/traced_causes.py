@@ -49,6 +49,11 @@ _OF_INDICES = frozenset({"index-bounds", "embedding-range", "target-out-of-bound
 """The error pages with a value beside the sizes."""
 _OF_NAMES = frozenset({"missing-key", "checkpoint-keys", "checkpoint-sizes"})
 """The error pages about names of two sides: those of the value, and those of its origin."""
+_OF_NUMBERS = frozenset(
+    {"top-k-range", "group-count", "attention-heads", "one-hot-range", "padding-id-range"}
+    | {"generation-length", "head-mismatch"}
+)
+"""The error pages about a number that the code states somewhere."""
 _OF_MACHINES = frozenset(
     {"collective-mismatch", "convolution-engine", "cuda-initialization", "cuda-memory-access"}
     | {"cudnn-failure", "device-assert", "disk-full", "gloo-timeout", "gpu-number", "hub-access"}
@@ -142,6 +147,9 @@ def _traced_cause(
     evidence = [_stated(each.path, each.row, _text_of(each)) for each in assigned]
     if of_values:
         both = (*of_values, *evidence) if explanation.name in _OF_NAMES else of_values
+        if explanation.name in _OF_NUMBERS and _is_present(frames):
+            stated = argument_definitions(frames, folder)
+            both = (*both, *(_stated(each.path, each.row, _text_of(each)) for each in stated))
         return _of_values(explanation, frames, distinct_places(both))
     if assigned:
         if run is not None and explanation.name == "missing-attribute":

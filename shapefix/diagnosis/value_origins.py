@@ -26,6 +26,7 @@ from shapefix.diagnosis.number_origins import (
     assigned,
     made_here,
     nodes,
+    owner_of,
     settings_of,
     statements,
     to_evidence,
@@ -97,8 +98,18 @@ def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, .
     if page == "tensor-of-text":
         return to_evidence((*_of_values(run, with_layers=False), *of_loops(run)))
     if page in _OF_VALUES:
-        return to_evidence((*_of_values(run), *of_loops(run)))
+        first = _of_embeddings(run) if page == "embedding-range" else ()
+        return to_evidence((*first, *_of_values(run), *of_loops(run)))
     return ()
+
+
+def _of_embeddings(run: FailingRun) -> Iterator[Origin]:
+    """Yield the creation of the embeddings of a failing line, and of the modules with them."""
+    for each in run.values:
+        if isinstance(each.value, LibraryObject) and each.value.kind == "torch.nn.Embedding":
+            yield from settings_of(each.value, _CAPACITIES, run.folder)
+            yield from owner_of(run, each.value)
+            yield from made_here(each.value)
 
 
 def tensor_origins(run: FailingRun) -> tuple[Evidence, ...]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from shapefix.diagnosis.named_places.failures import ExplainedFailure, parsed_file, search_for
+from shapefix.diagnosis.named_places.failures import ExplainedFailure, ParsedFile, parsed_file, search_for
 from shapefix.diagnosis.project_frames import MOST_READ, setting_files
 from shapefix.diagnosis.size_origins import last_name, named_values, option_name
 from shapefix.diagnostics import Evidence, Role, Span
@@ -145,7 +145,7 @@ def _sample_results(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 @search_for("mapped-result", "unequal-columns")
 def _mapped_function(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the results of the function given to `map` in the failing line."""
+    """Yield the columns in the message, or all results, of the function given to `map` in the line."""
     for _, node in failure.line():
         if not isinstance(node, ast.Call) or last_name(node.func) not in ("map", "filter"):
             continue
@@ -154,6 +154,24 @@ def _mapped_function(failure: ExplainedFailure) -> Iterator[Evidence]:
         for parsed in failure.files():
             for function in ast.walk(parsed.tree):
                 if isinstance(function, ast.FunctionDef) and function.name in names:
-                    for each in ast.walk(function):
+                    named = list(_named_columns(failure, parsed, function))
+                    yield from named
+                    for each in () if named else ast.walk(function):
                         if isinstance(each, ast.Return):
                             yield parsed.place(each, f"`{function.name}` returns the columns here")
+
+
+def _named_columns(
+    failure: ExplainedFailure, parsed: ParsedFile, function: ast.FunctionDef
+) -> Iterator[Evidence]:
+    """Yield the values of the columns in the message: `batch["ids"] = …`, `{"ids": …}`."""
+    named = set(failure.fields.values())
+    for node in ast.walk(function):
+        keys: list[tuple[ast.expr | None, ast.expr | ast.stmt]] = []
+        if isinstance(node, ast.Assign):
+            keys = [(target.slice, node) for target in node.targets if isinstance(target, ast.Subscript)]
+        elif isinstance(node, ast.Dict):
+            keys = list(zip(node.keys, node.values, strict=True))
+        for key, place in keys:
+            if isinstance(key, ast.Constant) and key.value in named:
+                yield parsed.place(place, f"`{key.value}` is computed here")

@@ -23,6 +23,26 @@ def _similar_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
         yield from _missing_option(failure)
     else:
         yield from _missing_attribute(failure)
+        if failure.fields["type"] == "tuple":
+            yield from _predictions(failure)
+
+
+def _predictions(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the trainer that calls the failing metric, and the settings that make its predictions a tuple."""
+    reads = {node.attr for _, node in failure.line() if isinstance(node, ast.Attribute)}
+    if "predictions" not in reads:
+        return
+    for name in ("output_hidden_states", "output_attentions"):
+        for parsed in failure.files(name):
+            for node in ast.walk(parsed.tree):
+                if isinstance(node, ast.keyword) and node.arg == name and ast.unparse(node.value) == "True":
+                    yield parsed.place(
+                        node.value, "with it, `predictions` is a tuple: take its first item"
+                    )
+    for parsed in failure.files("compute_metrics"):
+        for node in ast.walk(parsed.tree):
+            if isinstance(node, ast.keyword) and node.arg == "compute_metrics":
+                yield parsed.place(node.value, "the trainer passes all outputs of the model to this function")
 
 
 def _missing_option(failure: ExplainedFailure) -> Iterator[Evidence]:
