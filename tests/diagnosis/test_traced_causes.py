@@ -31,66 +31,6 @@ class Traced:
 
 
 SCRIPTS = [
-    Traced("size of a vocabulary", "traced-error", Confidence.LIKELY, """\
-import torch
-from torch import nn
-from collections import Counter
-
-vocabulary = {"<pad>": 0, "<unk>": 1}
-counts = Counter("the cat sat on the mat".split())
-for word in counts:
-    vocabulary[word] = len(vocabulary)
-
-class Tagger(nn.Module):
-    def __init__(self, rows):
-        super().__init__()
-        self.embedding = nn.Embedding(rows, 4)  # cause
-        self.out = nn.Linear(4, 2)
-
-    def forward(self, ids):
-        return self.out(self.embedding(ids))
-
-model = Tagger(len(counts))  # cause
-model(torch.tensor([vocabulary["mat"]]))
-"""),
-    Traced("model of a checkpoint", "traced-error", Confidence.LIKELY, """\
-import io
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self, depth=1):
-        super().__init__()
-        self.blocks = nn.ModuleList([nn.Linear(2, 2) for _ in range(depth)])
-
-state = Net(2).state_dict()  # innocent
-net = Net()  # cause
-other = Net(2)  # innocent
-net.load_state_dict(state)
-"""),
-    Traced("column of another length", "traced-error", Confidence.ONLY, """\
-from datasets import Dataset
-
-rows = Dataset.from_dict({"text": ["a b", "c d e"]})
-
-def prepare(batch):
-    batch["length"] = [len(text) for text in batch["text"]]  # innocent
-    batch["ids"] = [len(word) for text in batch["text"] for word in text.split()]  # cause
-    return batch  # innocent
-
-rows.map(prepare, batched=True)
-"""),
-    Traced("number of beams", "traced-error", Confidence.LIKELY, """\
-import torch
-from torch import nn
-
-def best(scores, k):
-    return scores.topk(k, dim=-1)
-
-head = nn.Linear(16, 4)
-BEAMS = 5  # cause
-best(head(torch.zeros(2, 16)), BEAMS)
-"""),
     Traced("residual", "SF510", Confidence.PROVED, """\
 import torch
 from torch import nn
@@ -697,6 +637,66 @@ torch.save({"module.weight": torch.zeros(2, 3)}, "last.pt")
 state = torch.load("last.pt")  # cause
 model = torch.nn.Linear(3, 2)
 model.load_state_dict(state)
+"""),
+    Traced("size of a vocabulary", "traced-error", Confidence.LIKELY, """\
+import torch
+from torch import nn
+from collections import Counter
+
+vocabulary = {"<pad>": 0, "<unk>": 1}
+counts = Counter("the cat sat on the mat".split())
+for word in counts:
+    vocabulary[word] = len(vocabulary)
+
+class Tagger(nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.embedding = nn.Embedding(rows, 4)  # cause
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, ids):
+        return self.out(self.embedding(ids))
+
+model = Tagger(len(counts))  # cause
+model(torch.tensor([vocabulary["mat"]]))
+"""),
+    Traced("model of a checkpoint", "traced-error", Confidence.LIKELY, """\
+import io
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, depth=1):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(2, 2) for _ in range(depth)])
+
+state = Net(2).state_dict()
+net = Net()  # cause
+other = Net(2)  # innocent
+net.load_state_dict(state)
+"""),
+    Traced("column of another length", "traced-error", Confidence.ONLY, """\
+from datasets import Dataset
+
+rows = Dataset.from_dict({"text": ["a b", "c d e"]})
+
+def prepare(batch):
+    batch["length"] = [len(text) for text in batch["text"]]  # innocent
+    batch["ids"] = [len(word) for text in batch["text"] for word in text.split()]  # cause
+    return batch  # innocent
+
+rows.map(prepare, batched=True)
+"""),
+    Traced("number of beams", "traced-error", Confidence.LIKELY, """\
+import torch
+from torch import nn
+
+def best(scores, k):
+    return scores.topk(k, dim=-1)
+
+head = nn.Linear(16, 4)
+BEAMS = 5  # cause
+best(head(torch.zeros(2, 16)), BEAMS)
 """),
 ]  # fmt: skip
 

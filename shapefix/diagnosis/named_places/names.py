@@ -28,7 +28,7 @@ def _similar_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 
 def _predictions(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the trainer that calls the failing metric, and the settings that make its predictions a tuple."""
+    """Yield the settings for predictions of several tensors, and the trainer with the failing metric."""
     reads = {node.attr for _, node in failure.line() if isinstance(node, ast.Attribute)}
     if "predictions" not in reads:
         return
