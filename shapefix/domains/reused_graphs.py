@@ -8,13 +8,14 @@ from typing import Any
 
 import libcst as cst
 
+from shapefix.domains.operations import InPlaceWrite
 from shapefix.domains.saved_tensors import MadeAt, SavedTensors
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.modules import children, nodes, target_names
+from shapefix.interpreter.modules import Place, children, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.light_dataclasses import dataclass
@@ -30,7 +31,8 @@ class GraphReused(Event):
     backward is the second one, first the earlier one, the same in a loop. made is the operation of the shared
     part. loop is the loop with both; is_carried is whether a pass of it passes the part on to the next one.
     names are the variables with results in the shared part; for a state the one that carries it, a tuple if
-    is_tuple. is_unset is whether the state is None in the first pass.
+    is_tuple. is_unset is whether the state is None in the first pass. kept is the write into the memory of a
+    state or the assignment of an attribute, with the graph; None if it is not known.
     """
 
     backward: Backward
@@ -41,15 +43,16 @@ class GraphReused(Event):
     names: frozenset[str] = frozenset()
     is_tuple: bool = False
     is_unset: bool = False
+    kept: Place | None = None
 
 
 class _Rehearsed:
-    """Backwards of the next pass of a loop, recorded while it is rehearsed."""
+    """Backwards of the next pass of a loop and their graphs, recorded while it is rehearsed."""
 
     __slots__ = ("backwards",)
 
     def __init__(self) -> None:
-        self.backwards: list[Backward] | None = None
+        self.backwards: list[tuple[Backward, list[TensorValue]]] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -81,11 +84,16 @@ def _note_later_passes(
         return
     unset = [each for each in changes if _is_unset(*each)]
     if unset:
-        _note_next_pass(ev, loop, unset, again)
+        states = [(name, new) for name, _, new in unset if _is_read_and_set(loop, name)]
+        if len(states) == 1:
+            ((name, new),) = states
+            is_tuple = not isinstance(new, TensorValue)
+            _note_next_pass(ev, loop, again, _Kept(frozenset({name}), is_tuple, is_unset=True))
         return
     if _may_differ(loop, changes):
         return
     changed = list(_tensors(changes))
+    is_found = False
     before = {id(change.old) for change in changed if isinstance(change.old, TensorValue)}
     results = ev.state[SavedTensors].results
     for backward in _backwards(ev, loop):
@@ -105,16 +113,83 @@ def _note_later_passes(
             names = _names_of(ev, _graph(loss, before))
             ev.emit(GraphReused(backward.place, backward.calls, backward, backward, made, loop, False, names))
         if found:
+            is_found = True
             continue
         change, carried = _passed_on(ev, loop, loss, changed)
         if change is not None and carried is not None and carried.once and _is_prefix(carried.loops, within):
             names = frozenset({change.name}) if not _is_sum(ev, loop, change) else frozenset[str]()
-            is_tuple = change.is_part
+            is_tuple, is_found = change.is_part, True
+            kept = _assignments(ev, change.name[1:]) if change.name.startswith(".") else []
             ev.emit(
                 GraphReused(
-                    backward.place, backward.calls, backward, backward, carried, loop, True, names, is_tuple
+                    backward.place,
+                    backward.calls,
+                    backward,
+                    backward,
+                    carried,
+                    loop,
+                    True,
+                    names,
+                    is_tuple,
+                    kept=kept[0] if len(kept) == 1 else None,
                 )
             )
+    if not is_found:
+        _note_kept_graphs(ev, loop, changes, again)
+
+
+def _note_kept_graphs(
+    ev: Evaluator, loop: Loop, changes: list[tuple[str, Any, Any]], again: Callable[[], None]
+) -> None:
+    """Report the backwards of a next pass through a graph kept by an attribute or a memory."""
+    is_written = any(name == ".graph" and new is True and not old for name, old, new in changes)
+    attributes = {name[1:] for name, old, new in changes if name.startswith(".") and _gets_graph(old, new)}
+    if not is_written and not attributes and not any(_gets_graph(old, new) for _, old, new in changes):
+        return
+    kept = _writes_of_graphs(ev, loop) if is_written else []
+    kept += [place for name in sorted(attributes) for place in _assignments(ev, name)]
+    names = [name for name, old, new in changes if not name.startswith(".") and _gets_graph(old, new)]
+    if kept or len(names) != 1 or not _is_read_and_set(loop, names[0]):
+        names = []
+    state = frozenset(names)
+    _note_next_pass(ev, loop, again, _Kept(state, place=kept[0] if len(kept) == 1 else None))
+
+
+def _gets_graph(old: Any, new: Any) -> bool:
+    """Whether a variable or attribute holds a tensor without a graph before a pass, and with one after it."""
+    if not isinstance(new, TensorValue) or not requires_grad(new):
+        return False
+    return isinstance(old, TensorValue) and requires_grad(old) is False
+
+
+def _writes_of_graphs(ev: Evaluator, loop: Loop) -> list[Place]:
+    """Return the places of writes of tensors with graphs into others in a loop."""
+    return list(
+        {
+            each.place.node: each.place
+            for each in ev.events[loop.events :]
+            if isinstance(each, InPlaceWrite) and each.tensor.storage.grafted
+        }.values()
+    )
+
+
+def _assignments(ev: Evaluator, attribute: str) -> list[Place]:
+    """Return the assignments of an attribute in the running file, outside of constructors."""
+    module = ev.frame.module
+    found = module.once(module.tree, _set_outside_init)
+    return [Place(module, node) for name, node in found if name == attribute]
+
+
+def _set_outside_init(tree: cst.Module) -> tuple[tuple[str, cst.CSTNode], ...]:
+    found: list[tuple[str, cst.CSTNode]] = []
+    waiting: list[cst.CSTNode] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (cst.AssignTarget, cst.AugAssign)) and isinstance(node.target, cst.Attribute):
+            found.append((node.target.attr.value, node.target))
+        if not isinstance(node, cst.FunctionDef) or node.name.value != "__init__":
+            waiting.extend(children(node))
+    return tuple(found)
 
 
 def _is_unset(name: str, old: Any, new: Any) -> bool:
@@ -125,32 +200,36 @@ def _is_unset(name: str, old: Any, new: Any) -> bool:
     return any(isinstance(part, TensorValue) and requires_grad(part) for part in parts)
 
 
-def _note_next_pass(
-    ev: Evaluator, loop: Loop, unset: list[tuple[str, Any, Any]], again: Callable[[], None]
-) -> None:
-    """Report the backwards of the next pass through the graph of the first one, with a state unset before."""
-    carried = [(name, new) for name, _, new in unset if _is_read_and_set(loop, name)]
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """State kept by a pass of a loop for the next one, as in GraphReused."""
+
+    names: frozenset[str]
+    is_tuple: bool = False
+    is_unset: bool = False
+    place: Place | None = None
+
+
+def _note_next_pass(ev: Evaluator, loop: Loop, again: Callable[[], None], kept: _Kept) -> None:
+    """Report the backwards of the next pass through the graph of the first one."""
     firsts = [each for each in _backwards(ev, loop) if not each.keeps_graph]
-    if len(carried) != 1 or not firsts:
+    if not firsts:
         return
     record = ev.state[_NextPass].record
-    found: list[Backward] = []
+    found: list[tuple[Backward, list[TensorValue]]] = []
     record.backwards = found
     again()
     record.backwards = None
     results = ev.state[SavedTensors].results
-    ((name, state),) = carried
     for first in firsts:
         used = [results[each] for each in _graph_of_value(first.loss) if each in results]
         freed = {_moment(made) for made in used if made.once}
-        for backward in found:
+        for backward, graph in found:
             if backward.place.node is not first.place.node or not backward.loops[-1].certain:
                 continue
-            known = [results[each] for each in _graph_of_value(backward.loss) if each in results]
+            known = [results[each] for each in graph if each in results]
             shared = [made for made in known if _moment(made) in freed]
             if shared:
-                is_tuple = not isinstance(state, TensorValue)
-                names = frozenset({name})
                 ev.emit(
                     GraphReused(
                         first.place,
@@ -160,9 +239,10 @@ def _note_next_pass(
                         shared[0],
                         loop,
                         True,
-                        names,
-                        is_tuple,
-                        is_unset=True,
+                        kept.names,
+                        kept.is_tuple,
+                        kept.is_unset,
+                        kept.place,
                     )
                 )
                 break
@@ -177,7 +257,7 @@ def note_second_backward(ev: Evaluator, backward: Backward) -> None:
     loss = backward.loss
     rehearsed = ev.state[_NextPass].record.backwards
     if rehearsed is not None:
-        rehearsed.append(backward)
+        rehearsed.append((backward, _graph_of_value(loss)))
     if ev.silenced or not isinstance(loss, TensorValue):
         return
     results = ev.state[SavedTensors].results

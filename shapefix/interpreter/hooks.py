@@ -132,6 +132,9 @@ discard: Hooks[
 Then come the variable at the start of a chain of methods, and the tensor in it.
 """
 
+idle_attribute: Hooks[Callable[[Evaluator, cst.Expr, cst.Attribute, Value], None]] = Hooks()
+"""An expression statement reads an attribute, and discards it: statement, attribute, value."""
+
 choose: Hooks[Callable[[Evaluator, cst.IfExp, Value, Value], Value | None]] = Hooks()
 """`first if test else second` with an unknown test: the value where it is more than the join of both."""
 

@@ -47,6 +47,9 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> Flow:
         name, held = _variable(ev, call)
         for hook in hooks.discard:
             hook(ev, node, call, function, receiver, result, name, held)
+    elif type(node.value) is cst.Attribute:
+        for note in hooks.idle_attribute:
+            note(ev, node, node.value, result)
     return Flow.FALLS_THROUGH
 
 

@@ -75,10 +75,11 @@ class LayoutStep:
 
     function is the function that was being run, None at the top level of a file. before is the step whose
     layout was taken over; source is the last one of the tensor that this one was computed from, and producer
-    the layer that did it. dim is the dimension that a softmax normalizes, None if it is not known, and for
-    other operations. detail follows the operation's text. condition is what must hold for the tensor to
-    be the one before, in words, empty if that is certain; otherwise it is a copy, with another layout.
-    has_open_rank is True for an operation that takes tensors of more dimensions, too.
+    the layer that did it. dim is the dimension that a softmax normalizes, or that of the samples after a
+    padding, None if it is not known, and for other operations. detail follows the operation's text. condition
+    is what must hold for the tensor to be the one before, in words, empty if that is certain; otherwise it is
+    a copy, with another layout. has_open_rank is True for an operation that takes tensors of more dimensions,
+    too.
     """
 
     __slots__ = (

@@ -22,13 +22,14 @@ from shapefix.checks.support.freed_graphs import (
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Fix, Role
+from shapefix.domains.operations import InPlaceWrite
 from shapefix.domains.reused_graphs import GraphReused
 from shapefix.interpreter.evaluator import Loop
 
 _ERROR = ExpectedError("RuntimeError", "Trying to backward through the graph a second time")
 
 
-@rule("SF903", on=GraphReused)
+@rule("SF903", on=GraphReused, reads=(InPlaceWrite,))
 def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.loop is not None and _runs_once(event, event.loop):
         return
@@ -46,6 +47,9 @@ def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> It
         moment = "the first backward frees the graph"
     elif event.is_carried:
         how, cure = "of the previous pass again", "detach what a pass keeps for the next one"
+        if event.kept is not None:
+            keeper, where = abbreviate(event.kept.code), rewrites.line_of(event.kept, module)
+            cure = f"detach what `{keeper}` ({where}) keeps for the next pass"
         moment = "each pass frees the graph, and the next one uses it again"
     else:
         how, cure = "again in each pass", "compute it in the loop"
@@ -66,6 +70,8 @@ def second_backward(event: GraphReused, context: CheckContext, rule: Rule) -> It
 
 def _uses(event: GraphReused, fix: Fix | None) -> Iterator[Evidence]:
     """Yield the places of the cure: uses of a state, and of the value of the first of two backwards."""
+    if event.kept is not None:
+        yield Evidence(event.kept.span, f"`{abbreviate(event.kept.code)}` keeps the graph for the next pass")
     state = use_of_state(event) if event.is_carried else None
     if state is not None:
         (name,) = event.names

@@ -21,6 +21,7 @@ from shapefix.checks.support.event_order import (
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, end_of_line
 from shapefix.checks.support.syntax import enclosing, enclosing_class, enclosing_function, holds
+from shapefix.checks.support.uncalled import uncalled
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
@@ -35,10 +36,11 @@ def training_mode(
     event: ForwardCalled | ModeSwitched, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     if isinstance(event, ModeSwitched):
-        if event.training is False:
+        if event.training is False and not uncalled(context, event.place.module, "train"):
             yield from _never_back(event, context, rule)
     elif _is_evaluated_in_training(event) and event.loops:
-        yield from _evaluated_in_training(event, context, rule)
+        if not uncalled(context, event.place.module, "eval"):
+            yield from _evaluated_in_training(event, context, rule)
 
 
 def _is_evaluated_in_training(event: ForwardCalled) -> bool:

@@ -46,6 +46,7 @@ from shapefix.checks.support.schedule_units import (
     moved_out,
 )
 from shapefix.checks.support.syntax import enclosing, is_after
+from shapefix.checks.support.uncalled import uncalled
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled
@@ -199,6 +200,8 @@ def _never_zeroed(
         return
     if any(each.optimizer is optimizer for each in within(loop, context, OptimizerCreated)):
         return
+    if uncalled(context, event.place.module, "zero_grad"):
+        return
     if not goes_over_data(loop) and any(
         within(each.loop, context, GradientsZeroed) for each in event.loops if goes_over_data(each.loop)
     ):
@@ -275,6 +278,8 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
         return
     backward = within(outer, context, Backward)[0]
     if any(_touches_gradients(place) for place in (event.place, backward.place)):
+        return
+    if uncalled(context, event.place.module, "step"):
         return
     yield rule.diagnostic(
         event.place.span,
@@ -426,6 +431,8 @@ def _is_cleared_beside(event: GradientsZeroed, step: OptimizerStepped) -> bool:
 def _never_stepped(event: GradientsZeroed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     backward = backward_without_step(event, context)
     if backward is None or any(_touches_gradients(place) for place in (event.place, backward.place)):
+        return
+    if uncalled(context, event.place.module, "step"):
         return
     named = receiver_code(event.place)
     edit = after_statement(backward.place, f"{named}.step()") if backward.calls == event.calls else None

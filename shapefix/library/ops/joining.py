@@ -162,6 +162,8 @@ def pad_sequence(call: Call) -> Value:
         return as_result(call, None, Op.PAD_SEQUENCE, dtype=_dtype(parts))
     front = [count, longest] if batch_first else [longest, count]
     made = contiguous_result(call, [*front, *behind], Op.PAD_SEQUENCE, dtype=_dtype(parts))
+    if made.origin is not None:
+        made.origin.dim = 0 if batch_first else 1
     if differs or len({layout.sizes[0] for layout in layouts}) > 1:
         padding = listed(TensorValue(), arguments_of(call).value("padding_value")).extremes
         for part in parts:
