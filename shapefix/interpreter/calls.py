@@ -166,6 +166,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
     for argument in node.args:
         value = ev.evaluate(argument.value)
         if argument.star == "*":
+            value = _iterated(ev, value, node)
             items = join_positions(value) if isinstance(value, EitherTuple) else elements(value)
             if items is None:
                 arguments.open = True
@@ -191,6 +192,16 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
         else:
             arguments.positional.append(value)
     return arguments
+
+
+def _iterated(ev: Evaluator, value: Value, node: cst.CSTNode) -> Value:
+    """Items of an object of a library, such as a ModuleList; other values are returned as they are."""
+    if not isinstance(value, LibraryObject):
+        return value
+    method = ev.library.method(value.kind, "__iter__")
+    if method is None:
+        return value
+    return method(Call(ev, f"{value.kind}.__iter__", ev.place(node), Arguments(), value))
 
 
 def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -234,7 +245,9 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         hook(ev, function, node)
     isolation = _isolation_after(function, arguments)
     if isolation is None:
-        ev.unfollowed += _may_do_anything(ev, function, node)
+        unlimited = _may_do_anything(ev, function, node)
+        ev.unfollowed += unlimited
+        ev.unlimited += unlimited
     invalidate(ev, arguments.everything)
     result = _unfollowed(ev, function, node)
     result.isolation = isolation
@@ -321,6 +334,7 @@ def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, nod
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)
     ev.unfollowed += 1
+    ev.unlimited += 1
     invalidate(ev, arguments.everything)
     return unfollowed(ev.place(node))
 
@@ -411,6 +425,10 @@ def call_method(
     return unfollowed(ev.place(node))
 
 
+def _is_constructor(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.FunctionDef) and node.name.value == "__init__"
+
+
 def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.CSTNode) -> Value:
     """Create an object of a project class and run its __init__."""
     if len(ev.frames) > 60:
@@ -420,6 +438,8 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         return _named_tuple(ev, fields, arguments)
     instance = InstanceValue(cls, open=not is_closed(cls))
     ev.cycles.append(instance.fields)
+    if not ev.silenced and not any(map(_is_constructor, ev.running)) and member(cls, "forward") is not None:
+        ev.models.append(instance)
     # Records of two paths are joined field by field.
     if fields is None and (chosen := chosen_by(ev)) is not None:
         instance.facts[ChosenBy] = chosen
