@@ -245,9 +245,10 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         hook(ev, function, node)
     isolation = _isolation_after(function, arguments)
     if isolation is None:
-        unlimited = _may_do_anything(ev, function, node)
-        ev.unfollowed += unlimited
-        ev.unlimited += unlimited
+        ev.unfollowed += _may_do_anything(ev, function, node)
+        if isinstance(node, cst.Call) and _is_method_of_receiver(node) and ev.frame.receiver is not None:
+            # A method of an unknown base.
+            ev.escaped.append(ev.frame.receiver)
     invalidate(ev, arguments.everything)
     result = _unfollowed(ev, function, node)
     result.isolation = isolation
@@ -323,6 +324,13 @@ def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
     return not isinstance(called, cst.Attribute) or (
         ev.library.method("torch.Tensor", called.attr.value) is None
     )
+
+
+def _is_method_of_receiver(node: cst.Call) -> bool:
+    """Check for a call of `self.method()` or `super().method()`."""
+    owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+    owner = owner.func if isinstance(owner, cst.Call) else owner
+    return isinstance(owner, cst.Name) and owner.value in ("self", "super", "cls")
 
 
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:

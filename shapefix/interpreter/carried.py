@@ -12,7 +12,7 @@ from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListV
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.fields import ObjectFields
-from shapefix.interpreter.forgotten_names import forget_items, forget_name, holder_of
+from shapefix.interpreter.forgotten_names import forget_items, forget_name, holder_of, without_facts
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
 from shapefix.interpreter.loop_assignments import (
@@ -220,8 +220,7 @@ class LoopCarried:
         elif isinstance(container, Facts):
             ev.journal.write(container, key, None)
         else:
-            is_tensor = isinstance(value, TensorValue) and isinstance(container, Names)
-            ev.journal.write(container, key, TensorValue(certain=value.certain) if is_tensor else Lost())
+            ev.journal.write(container, key, without_facts(value) if isinstance(container, Names) else Lost())
             if value is MISSING and not isinstance(container, Names):
                 ev.journal.doubt(container, key)
 

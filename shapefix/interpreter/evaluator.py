@@ -279,7 +279,7 @@ class Evaluator:
         self.escaped: list[Value] = []
         """The objects passed to unknown code so far."""
         self.unlimited = 0
-        """Number of calls so far of unknown code that may reach any object."""
+        """Number of calls so far of code of the project that were not followed: it may reach any object."""
         self.silenced = 0
         self.takes_defaults = False
         """Whether the options of the command line have their defaults in this run."""
