@@ -166,6 +166,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
     for argument in node.args:
         value = ev.evaluate(argument.value)
         if argument.star == "*":
+            value = _iterated(ev, value, node)
             items = join_positions(value) if isinstance(value, EitherTuple) else elements(value)
             if items is None:
                 arguments.open = True
@@ -191,6 +192,16 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
         else:
             arguments.positional.append(value)
     return arguments
+
+
+def _iterated(ev: Evaluator, value: Value, node: cst.CSTNode) -> Value:
+    """Items of an object of a library, such as a ModuleList; other values are returned as they are."""
+    if not isinstance(value, LibraryObject):
+        return value
+    method = ev.library.method(value.kind, "__iter__")
+    if method is None:
+        return value
+    return method(Call(ev, f"{value.kind}.__iter__", ev.place(node), Arguments(), value))
 
 
 def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -235,6 +246,9 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
     isolation = _isolation_after(function, arguments)
     if isolation is None:
         ev.unfollowed += _may_do_anything(ev, function, node)
+        if isinstance(node, cst.Call) and _is_method_of_receiver(node) and ev.frame.receiver is not None:
+            # A method of an unknown base.
+            ev.escaped.append(ev.frame.receiver)
     invalidate(ev, arguments.everything)
     result = _unfollowed(ev, function, node)
     result.isolation = isolation
@@ -312,6 +326,13 @@ def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
     )
 
 
+def _is_method_of_receiver(node: cst.Call) -> bool:
+    """Check for a call of `self.method()` or `super().method()`."""
+    owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+    owner = owner.func if isinstance(owner, cst.Call) else owner
+    return isinstance(owner, cst.Name) and owner.value in ("self", "super", "cls")
+
+
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:
     """Call a function with an unknown decorator: the result is Unknown.
 
@@ -321,6 +342,7 @@ def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, nod
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)
     ev.unfollowed += 1
+    ev.unlimited += 1
     invalidate(ev, arguments.everything)
     return unfollowed(ev.place(node))
 
@@ -411,6 +433,10 @@ def call_method(
     return unfollowed(ev.place(node))
 
 
+def _is_constructor(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.FunctionDef) and node.name.value == "__init__"
+
+
 def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.CSTNode) -> Value:
     """Create an object of a project class and run its __init__."""
     if len(ev.frames) > 60:
@@ -420,6 +446,8 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         return _named_tuple(ev, fields, arguments)
     instance = InstanceValue(cls, open=not is_closed(cls))
     ev.cycles.append(instance.fields)
+    if not ev.silenced and not any(map(_is_constructor, ev.running)) and member(cls, "forward") is not None:
+        ev.models.append(instance)
     # Records of two paths are joined field by field.
     if fields is None and (chosen := chosen_by(ev)) is not None:
         instance.facts[ChosenBy] = chosen

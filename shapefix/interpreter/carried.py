@@ -12,8 +12,8 @@ from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListV
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.fields import ObjectFields
-from shapefix.interpreter.forgotten_names import forget_items, forget_name, holder_of
-from shapefix.interpreter.joins import join_contents, without_length
+from shapefix.interpreter.forgotten_names import forget_items, forget_name, holder_of, without_facts
+from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
 from shapefix.interpreter.loop_assignments import (
     ITEMS,
@@ -158,6 +158,7 @@ class LoopCarried:
         """
         since = self._since
         found = LaterChanges.NONE
+        _restore_objects(ev, paths, begun)
         for path in paths:
             for location, (container, key, after) in path.written.items():
                 if id(container) in self._own or ev.undone_since(container, begun):
@@ -219,8 +220,7 @@ class LoopCarried:
         elif isinstance(container, Facts):
             ev.journal.write(container, key, None)
         else:
-            is_tensor = isinstance(value, TensorValue) and isinstance(container, Names)
-            ev.journal.write(container, key, TensorValue(certain=value.certain) if is_tensor else Lost())
+            ev.journal.write(container, key, without_facts(value) if isinstance(container, Names) else Lost())
             if value is MISSING and not isinstance(container, Names):
                 ev.journal.doubt(container, key)
 
@@ -295,6 +295,17 @@ class LoopCarried:
             known: dict[Symbol, int | Size] = {}
             return with_others(length, lambda symbol: along(symbol, next(iter(self._axes))), known)
         return length if symbols[0].axis in self._axes else None
+
+
+def _restore_objects(ev: Evaluator, paths: Sequence[Changes], begun: int) -> None:
+    """Fill the objects created by an undone iteration again: only values of that iteration refer to them."""
+    for path in paths:
+        for container, key, after in path.written.values():
+            if after is MISSING or not isinstance(container, ObjectFields) or isinstance(container, Names):
+                continue
+            if ev.undone_since(container, begun):
+                known = container.get(key, MISSING)
+                container[key] = after if known is MISSING or known is after else join(known, after)
 
 
 def _containers(value: Value | None, depth: int = 0) -> Iterator[int]:

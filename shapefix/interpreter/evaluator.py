@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import libcst as cst
 
 from shapefix.interpreter.budget import LAST_STEP, REHEARSAL_STEPS, OutOfBudget, Resource
+from shapefix.interpreter.escapes import NO_ESCAPES, Escapes
 from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place, counts_passes
 from shapefix.interpreter.state import DomainState
-from shapefix.interpreter.values import ClassValue, FunctionValue, Scope, Unknown, Value
+from shapefix.interpreter.values import ClassValue, FunctionValue, InstanceValue, Scope, Unknown, Value
 from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Symbol, next_serial
@@ -141,12 +142,14 @@ class Way:
     """How a run got to an event: the conditions on the way, outermost first, and the function it began with.
 
     uncalled is the function or method without known callers, run with unknown arguments; None for the script.
-    unfollowed counts the calls before it with possible changes to any object of other code.
+    unfollowed counts the calls before it with possible changes to any object of other code; escapes has the
+    objects within their reach.
     """
 
     uncalled: FunctionValue | None
     guards: tuple[Guard, ...] = ()
     unfollowed: int = 0
+    escapes: Escapes = NO_ESCAPES
 
 
 SCRIPT_WAY = Way(None)
@@ -269,6 +272,14 @@ class Evaluator:
         """First of these calls."""
         self.unfollowed = 0
         """Number of calls so far with possible changes to any object of other code."""
+        self.models: list[InstanceValue] = []
+        """Objects with a `forward` created so far, other than by the `__init__` of another object."""
+        self.forwarded: set[InstanceValue] = set()
+        """Those with a call of it, and others."""
+        self.escaped: list[Value] = []
+        """The objects passed to unknown code so far."""
+        self.unlimited = 0
+        """Number of calls so far of code of the project that were not followed: it may reach any object."""
         self.silenced = 0
         self.takes_defaults = False
         """Whether the options of the command line have their defaults in this run."""
@@ -367,7 +378,10 @@ class Evaluator:
                     self.loops_to[event] = loops
                 guards = tuple(self._guards(event.place))
                 if guards or self.uncalled is not None or self.unfollowed:
-                    self.ways[event] = Way(self.uncalled, guards, self.unfollowed)
+                    escapes = NO_ESCAPES
+                    if self.unfollowed:
+                        escapes = Escapes(self.escaped, len(self.escaped), bool(self.unlimited))
+                    self.ways[event] = Way(self.uncalled, guards, self.unfollowed, escapes)
 
     def _guards(self, place: Place) -> Iterator[Guard]:
         """Yield the unknown conditions around a place of the innermost function, and around its callers."""

@@ -46,6 +46,7 @@ from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.range_lists import item_of, list_of_numbers
 from shapefix.interpreter.refinement import note_compared, passed_tests
 from shapefix.interpreter.rehearsals import find_later_changes
+from shapefix.interpreter.stability import is_stable
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.texts import joined, spelled_out
@@ -57,7 +58,10 @@ from shapefix.interpreter.values import (
     TRUE,
     Constant,
     FunctionValue,
+    InstanceValue,
     IntegerLiteral,
+    LibraryObject,
+    ModulePart,
     Scope,
     TypeOf,
     Unknown,
@@ -397,7 +401,7 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
         return _set_of(results, exact)
     if exact:
         return ListValue(tuple(results))
-    element = without_length(Contents(tuple(results))).element
+    element = _representative(results, since)
     iterable, plain = over[0], not node.for_in.ifs and node.for_in.inner_for_in is None
     length = iterable.length if isinstance(iterable, ListValue) and plain else None
     # All passes do the same, except for random numbers.
@@ -407,6 +411,15 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     for axis in axes:
         varied = varied and rebound(varied, axis, since, drawn=repeats)
     return ListValue(None, varied, length, NO_AXES if repeats and varied is element else axes)
+
+
+def _representative(results: list[Value], since: int) -> Value | None:
+    """Represent all items of a comprehension by one; that of the first pass if later passes make the same."""
+    element = without_length(Contents(tuple(results))).element
+    if type(element) in (Unknown, ModulePart) and isinstance(results[0], (InstanceValue, LibraryObject)):
+        if all(is_stable(results[0], later, since) for later in results[1:]):
+            return results[0]
+    return element
 
 
 def _set_of(items: list[Value], exact: bool) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import InstanceValue, LibraryObject, Lost, Value
+from shapefix.interpreter.values import InstanceValue, LibraryObject, Lost, Unknown, Value
 
 
 def holder_of(ev: Evaluator, name: str) -> tuple[dict[str, Value], str] | None:
@@ -30,8 +30,17 @@ def forget_name(ev: Evaluator, name: str) -> None:
         # Their contents are joined at the writes to them.
         return
     if value is not None:
-        unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Lost(name)
-        ev.journal.write(holder[0], holder[1], unknown)
+        ev.journal.write(holder[0], holder[1], without_facts(value, name))
+
+
+def without_facts(value: object, name: str = "") -> Value:
+    """Another value of the same type, as far as that is known: a tensor stays one."""
+    if isinstance(value, TensorValue):
+        return TensorValue(certain=value.certain)
+    lost = Lost(name)
+    if isinstance(value, Unknown) and value.tensor is not None:
+        lost.tensor = TensorValue(certain=value.tensor.certain)
+    return lost
 
 
 _MADE = (TensorValue, InstanceValue, LibraryObject)

@@ -10,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter import hooks
 from shapefix.interpreter.annotations import annotated_result, annotated_value, note_dimensions
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
+from shapefix.interpreter.escapes import may_lead_on
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, join_paths, without_length
 from shapefix.interpreter.modules import Place
@@ -55,6 +56,7 @@ def run_function(
     """
     if function.node in ev.running:
         ev.unfollowed += 1
+        ev.unlimited += 1
         for hook in hooks.recursion:
             hook(ev, node)
         invalidate(ev, (*positional, *keywords.values()))
@@ -62,6 +64,7 @@ def run_function(
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
         ev.reach_limit(node)
         ev.unfollowed += 1
+        ev.unlimited += 1
         invalidate(ev, (*positional, *keywords.values()))
         return unfollowed(ev.place(node))
     place = ev.place(node)
@@ -69,7 +72,9 @@ def run_function(
         function.module, Scope(function.closure), function.owner, function=function.node, called_at=place
     )
     if receiver is not None or (function.owner is not None and positional):
-        frame.receiver = receiver or positional[0]
+        frame.receiver = owner = receiver or positional[0]
+        if function.name == "forward" and isinstance(owner, InstanceValue):
+            ev.forwarded.add(owner)
     ev.frames.append(frame)
     ev.running.append(function.node)
     calls = ev.calls
@@ -249,6 +254,8 @@ def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
     for value in arguments:
         if isinstance(value, _WITH_METHODS) and not is_array(value):
             ev.unfollowed += 1
+        if may_lead_on(value):
+            ev.escaped.append(value)
         if isinstance(value, ListValue):
             if value.length is not None:
                 ev.journal.write(value.fields, CONTENTS, without_length(value.contents))

@@ -29,7 +29,7 @@ from shapefix.tensors.polynomials import Size
 UNROLLED = 8
 """Maximum number of known items for a loop to run item by item."""
 UNROLLED_ENTRIES = 32
-"""The same for loops over a dictionary: what they do to a key matters, and no two keys mean the same."""
+"""The same for loops over a dictionary or over texts: each names something else."""
 
 
 def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
@@ -38,13 +38,18 @@ def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
     The allowance of the run bounds nested loops.
     """
     items = elements(iterable)
-    most = UNROLLED_ENTRIES if isinstance(iterable, Entries) else UNROLLED
-    if items is None or len(items) > most:
-        return None
+    if items is None or len(items) > UNROLLED:
+        are_names = isinstance(iterable, Entries) or (items is not None and all(map(_is_text, items)))
+        if items is None or len(items) > UNROLLED_ENTRIES or not are_names:
+            return None
     if ev.steps > ev.allowance:
         ev.reach_limit()
         return None
     return items
+
+
+def _is_text(item: Value) -> bool:
+    return isinstance(item, Constant) and isinstance(item.value, str)
 
 
 def some(ev: Evaluator, iterable: Value) -> tuple[Value, ...]:

@@ -40,7 +40,7 @@ from shapefix.interpreter.values import (
     is_text,
 )
 from shapefix.tensors.bounds import lower_bound
-from shapefix.tensors.layout import Layout, unknown_strides
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 
@@ -173,7 +173,7 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
     if isinstance(left, Integer) and isinstance(right, Integer) and left.size == right.size:
         return left
     if isinstance(left, TensorValue) and isinstance(right, TensorValue):
-        return _join_tensors(left, right)
+        return _join_tensors(left, right, depth == PATHS)
     if isinstance(left, TupleValue) and isinstance(right, TupleValue) and len(left.items) == len(right.items):
         if depth > DEEPEST:
             return Unknown()
@@ -205,7 +205,18 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return Parameter(left.modules | right.modules)
     if isinstance(left, PerhapsNone) or isinstance(right, PerhapsNone) or is_none(left) or is_none(right):
         return _join_with_none(left, right, depth)
-    return _unknown(left, right)
+    joined = _unknown(left, right)
+    tensors = [_possible_tensor(side) for side in (left, right)]
+    if tensors[0] is not None and tensors[1] is not None:
+        joined.tensor = _join_tensors(tensors[0], tensors[1], depth == PATHS)
+    return joined
+
+
+def _possible_tensor(value: Value) -> TensorValue | None:
+    """Tensor of a value, or of an unknown value used as one."""
+    if isinstance(value, TensorValue):
+        return value
+    return value.tensor if type(value) in (Unknown, Lost) and isinstance(value, Unknown) else None
 
 
 _MOST_ALTERNATIVES = 4
@@ -279,10 +290,14 @@ def _any_number(left: Value, right: Value) -> Number:
     return FLOAT if is_float else NUMBER
 
 
-def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
+def _join_tensors(left: TensorValue, right: TensorValue, is_one: bool) -> TensorValue:
+    """Join two tensors; one tensor on two paths keeps its rank, unlike two items of a list."""
     same = left.layout == right.layout
+    layout = left.layout
+    if not same:
+        layout = (join_alternatives if is_one else join_layouts)(left.layout, right.layout)
     joined = TensorValue(
-        left.layout if same else join_layouts(left.layout, right.layout),
+        layout,
         dtype=left.dtype if left.dtype == right.dtype else None,
         device=join_devices(left.device, right.device),
         storage=left.storage if left.storage is right.storage else None,
@@ -307,3 +322,13 @@ def join_layouts(left: Layout | None, right: Layout | None) -> Layout | None:
     if left.sizes == right.sizes:
         return unknown_strides(left.sizes)
     return None
+
+
+def join_alternatives(left: Layout | None, right: Layout | None) -> Layout | None:
+    """Join the layouts of one tensor on two paths: other sizes than the equal ones are unknown."""
+    if left is None or right is None or left.rank != right.rank:
+        return None
+    pairs = enumerate(zip(left.sizes, right.sizes, strict=True))
+    sizes = tuple(one if one == other else Size.symbol(f"size({dim})") for dim, (one, other) in pairs)
+    are_contiguous = is_contiguous(left) is True and is_contiguous(right) is True
+    return contiguous(sizes) if are_contiguous else unknown_strides(sizes)

@@ -26,6 +26,8 @@ LEAST_STEPS = 5_000
 """Steps for each function without known callers, as long as any are left for all of them."""
 LARGEST_SHARE = 4
 """The part of the remaining steps that one of these functions may take is 1 / LARGEST_SHARE."""
+MOST_MODELS = 8
+"""Models to run for the unknown callers of one function."""
 TABLES = (blocks, expressions, loops, statements)
 """Modules that register the handlers of nodes."""
 
@@ -50,7 +52,10 @@ class _UncalledRun:
         ev.bounded, ev.bounded_at = 0, None
         ev.allowance = ev.steps + self.share
         ev.journal.begin()
+        made = len(ev.models)
         _run_uncalled(ev, self.function, self.receiver)
+        if ev.steps <= ev.allowance:
+            _run_models(ev, made)
         ev.journal.undo()
         self.is_cut = ev.bounded > 0 and ev.steps > ev.allowance
         self.bounded, self.bounded_at = ev.bounded, ev.bounded_at
@@ -83,6 +88,7 @@ def run_program(
             return
         # Functions without known callers share the rest of a smaller allowance.
         budget = ev.steps + uncalled_allowance
+        made = len(ev.models)
         limited: list[_UncalledRun] = []
         for names in (first, None):
             if names is None:
@@ -94,6 +100,9 @@ def run_program(
                 run.run(ev)
                 if run.bounded:
                     limited.append(run)
+        del ev.models[made:]
+        ev.allowance = budget
+        _run_models(ev, 0)
         # What the others left is for the functions that were cut short.
         for run in limited:
             left = budget - ev.steps
@@ -131,6 +140,27 @@ def _overridable(cls: ClassValue) -> Iterator[str]:
         value = member(cls, name)
         if value is not None and is_none(value):
             yield name
+
+
+def _run_models(ev: Evaluator, start: int) -> None:
+    """Run the models that code created for unknown callers, such as a trainer: their own settings are known.
+
+    start is the number of older models. Without settings, an object is like any other of its class.
+    """
+    made = ev.models[start:]
+    del ev.models[start:]
+    for model in made[:MOST_MODELS]:
+        forward, init = member(model.cls, "forward"), member(model.cls, "__init__")
+        if model in ev.forwarded or not model.fields or not isinstance(forward, FunctionValue):
+            continue
+        if not isinstance(init, FunctionValue) or ev.steps > ev.allowance:
+            continue
+        params = init.node.params
+        if len((*params.posonly_params, *params.params, *params.kwonly_params)) < 2:
+            continue
+        visited = set(ev.visited)
+        _run_uncalled(ev, forward, model)
+        ev.visited = visited
 
 
 def _run_uncalled(ev: Evaluator, function: FunctionValue, receiver: InstanceValue | None) -> None:

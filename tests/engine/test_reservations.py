@@ -34,6 +34,27 @@ WRONG = {
         "other.prepare(heads)\nheads(torch.zeros(4, 6))\n",
         "no unknown code called before changes these objects",
     ),
+    "a model with the layer in unknown code": (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.last = heads\n\n\n"
+        "net = Net()\nother.prepare(net)\nheads(torch.zeros(4, 6))\n",
+        "no unknown code called before changes these objects",
+    ),
+    "a function with the layer in unknown code": (
+        "def widen():\n    heads.weight.data = torch.zeros(2, 6)\n\n\n"
+        "other.prepare(widen)\nheads(torch.zeros(4, 6))\n",
+        "no unknown code called before changes these objects",
+    ),
+    "a method of an unknown base": (
+        "class Net(other.Base):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.last = nn.Linear(8, 2)\n        self.build()\n\n"
+        "    def score(self, x):\n        return self.last(x)\n\n\nNet().score(torch.zeros(4, 6))\n",
+        "no unknown code called before changes these objects",
+    ),
+    "unknown code with everything in reach": (
+        "@other.cached\ndef widen():\n    return 2\n\n\nwiden()\nheads(torch.zeros(4, 6))\n",
+        "no unknown code called before changes these objects",
+    ),
 }
 RIGHT = {
     "a branch on the number of the pass": (
@@ -57,6 +78,14 @@ RIGHT = {
     ),
     "two layers after unknown code": (
         "tail = nn.Linear(9, 2)\nother.prepare(heads)\ntail(torch.relu(heads(torch.zeros(4, 8))))\n"
+    ),
+    "unknown code without the layer": (
+        "class Loop:\n    def __init__(self, logger):\n        self.logger = logger\n\n"
+        "    def run(self):\n        self.logger.start()\n        heads(torch.zeros(4, 6))\n"
+    ),
+    "another layer in unknown code": "other.prepare(nn.Linear(9, 2))\nheads(torch.zeros(4, 6))\n",
+    "a function in unknown code": (
+        "def clean(text):\n    return text.lower()\n\n\nother.prepare(clean)\nheads(torch.zeros(4, 6))\n"
     ),
     "a branch on the device of a tensor": (
         "def score(x):\n    if x.is_cuda:\n        return 0\n    return heads(x)\n\n\n"

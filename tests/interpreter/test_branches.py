@@ -146,7 +146,7 @@ def test_what_a_branch_does_to_a_list_or_an_object_may_not_have_happened(tmp_pat
             items.append(torch.zeros(3))
             box.x = torch.zeros(3)
         reveal(len(items))  # unknown
-        reveal(box.x)  # f32[...]
+        reveal(box.x)  # f32[size(0)]
         """,
         tmp_path,
     )
@@ -201,7 +201,7 @@ def test_what_an_early_return_leaves_undone(tmp_path: Path) -> None:
 
         box = Box()
         box.fill()
-        reveal(box.x)  # f32[...]
+        reveal(box.x)  # f32[size(0)]
         """,
         tmp_path,
     )

@@ -117,7 +117,7 @@ def test_break_and_else(tmp_path: Path) -> None:
         else:
             x = torch.zeros(5)
             reveal(n)  # 3
-        reveal(x)  # f32[...]
+        reveal(x)  # f32[size(0)]
 
         for n in (2, 3):
             if n == 2:

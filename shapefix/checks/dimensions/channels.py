@@ -11,8 +11,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import layer_trace
-from shapefix.checks.support.layer_number_edits import number_fixes
+from shapefix.checks.support.layer_number_edits import layer_trace, number_fixes
 from shapefix.checks.support.layer_settings import (
     CHANNELS,
     called,

@@ -10,8 +10,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import layer_trace
-from shapefix.checks.support.layer_number_edits import number_fixes
+from shapefix.checks.support.layer_number_edits import layer_trace, number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import edited_place, neighbor

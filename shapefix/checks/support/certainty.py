@@ -19,7 +19,7 @@ from shapefix.interpreter.events import Event, OperationEvent, OpRejected
 from shapefix.interpreter.modules import Place, children, counts_passes, dotted_name, nodes
 from shapefix.interpreter.refinement import sizes_in
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import FunctionValue
+from shapefix.interpreter.values import FunctionValue, LibraryObject
 from shapefix.tensors.errors import TooManyIndices, WrongDtype
 from shapefix.tensors.ops import Op
 
@@ -50,7 +50,7 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
         return f"no known code calls `{way.uncalled.qualified}`, so its arguments are assumed"
     if isinstance(event, OperationEvent) and found.condition is not None and not found.condition.constant:
         return f"it is assumed that a run has {found.condition.text}"
-    if way.unfollowed and _is_of_objects(event):
+    if way.unfollowed and _is_of_objects(event) and not _is_out_of_reach(event, way):
         return "it is assumed that no unknown code called before changes these objects"
     return ""
 
@@ -86,6 +86,12 @@ def _is_window(tensor: TensorValue) -> bool:
     return any(
         isinstance(node, cst.Name) and node.value in targets for each in bounds for node in nodes(each)
     )
+
+
+def _is_out_of_reach(event: Event, way: Way) -> bool:
+    """Whether no unknown code got the layer of an operation, or an object that leads to it."""
+    layer = event.layer if isinstance(event, OperationEvent) else None
+    return isinstance(layer, LibraryObject) and not way.escapes.reach(layer)
 
 
 _MADE = frozenset({Op.CREATION, Op.NUMPY_CREATION, Op.RANDOM_SAMPLING})

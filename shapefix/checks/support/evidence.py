@@ -11,11 +11,10 @@ from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Evidence, Role
 from shapefix.domains.raggedness import Origin
-from shapefix.interpreter.events import Event, OpRejected
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
-from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout, is_contiguous
 from shapefix.tensors.ops import Op
 
@@ -92,16 +91,6 @@ def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
             found.append(Evidence(step.place.span, message, Role.HISTORY, label))
         before = layout
     return _with_producer(found[-LONGEST:])
-
-
-def layer_trace(event: OpRejected, context: CheckContext) -> list[Evidence]:
-    """Return the calls leading to a layer, its construction, and the steps to its input size."""
-    came = shape_trace(event.operands[0].tensor, context) if event.operands else []
-    error = event.error
-    label = ""
-    if isinstance(error, SizeMismatch) and error.operand == 0:
-        label = f"expects {context.text(error.want)}"
-    return [*call_trace(event), *made_at(event.layer, label), *came]
 
 
 def layer_code(layer: Value | None) -> str:

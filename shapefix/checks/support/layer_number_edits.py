@@ -11,7 +11,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import layer_code, made_at
+from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.layer_settings import (
     GIVES,
     can_be,
@@ -111,6 +111,16 @@ def written_at(event: OpRejected) -> Iterator[Evidence]:
     number = None if given is None else stated(layer, taken.name, given)
     if number is not None and number.name:
         yield Evidence(number.place.span, f"`{number.name}` is {number.place.code} here")
+
+
+def layer_trace(event: OpRejected, context: CheckContext) -> list[Evidence]:
+    """Return the calls leading to a layer, its construction, its number, and the steps to its input size."""
+    came = shape_trace(event.operands[0].tensor, context) if event.operands else []
+    error = event.error
+    label, number = "", []
+    if isinstance(error, SizeMismatch) and error.operand == 0:
+        label, number = f"expects {context.text(error.want)}", list(written_at(event))
+    return [*call_trace(event), *made_at(event.layer, "" if number else label), *number, *came]
 
 
 def stated_at(event: OpRejected, label: str, primary: Place) -> Iterator[Evidence]:

@@ -10,6 +10,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
     InstanceValue,
@@ -62,6 +63,9 @@ class _Copier:
             layer.fields.update(self._fields(value.fields, depth))
             self._tell(value, layer)
             return layer
+        if isinstance(value, TensorValue):
+            self._made[id(value)] = copied = _copied_tensor(value)
+            return copied
         return value if isinstance(value, (Constant, Integer, Number, Text)) else Unknown()
 
     def _tell(self, value: Value, made: Value) -> None:
@@ -73,6 +77,22 @@ class _Copier:
             key: self.copy(item, depth + 1) if isinstance(item, Value) else item
             for key, item in fields.items()
         }
+
+
+def _copied_tensor(tensor: TensorValue) -> TensorValue:
+    """Copy a tensor with its storage: the strides stay the same. One with a history is refused."""
+    made = TensorValue(
+        tensor.layout,
+        contiguous=tensor.contiguous,
+        dtype=tensor.dtype,
+        device=tensor.device,
+        origin=tensor.origin,
+        certain=tensor.certain,
+    )
+    made.copy_sizes(tensor)
+    made.own = tensor.own
+    made.graph = None if tensor.sources else tensor.graph
+    return made
 
 
 @function("copy.deepcopy")
