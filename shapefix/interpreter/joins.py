@@ -189,9 +189,9 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         )
         return EitherTuple(alternatives) if len(alternatives) <= _MOST_ALTERNATIVES else Unknown()
     if isinstance(left, ListValue) and isinstance(right, ListValue) and depth <= DEEPEST:
-        joined = ListValue.of(join_contents(left.contents, right.contents, depth + 1))
-        joined.either = (left, right)
-        return joined
+        both = ListValue.of(join_contents(left.contents, right.contents, depth + 1))
+        both.either = (left, right)
+        return both
     if isinstance(left, DictValue) and isinstance(right, DictValue) and depth <= DEEPEST:
         return _join_dictionaries(left, right, depth + 1)
     known = _join_by_hooks(left, right, depth)
