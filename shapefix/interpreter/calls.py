@@ -446,8 +446,8 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         return _named_tuple(ev, fields, arguments)
     instance = InstanceValue(cls, open=not is_closed(cls))
     ev.cycles.append(instance.fields)
-    if not ev.silenced and not any(map(_is_constructor, ev.running)) and member(cls, "forward") is not None:
-        ev.models.append(instance)
+    is_model = not any(map(_is_constructor, ev.running)) and member(cls, "forward") is not None
+    refusals = ev.refusals
     # Records of two paths are joined field by field.
     if fields is None and (chosen := chosen_by(ev)) is not None:
         instance.facts[ChosenBy] = chosen
@@ -473,6 +473,8 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         if instance.open:
             # An unknown base may keep its arguments in attributes of their names.
             instance.fields.update((name, Unknown(name)) for name in arguments.keywords if member(cls, name))
+    if is_model and not ev.silenced and ev.refusals == refusals:
+        ev.models.append(instance)
     return instance
 
 

@@ -80,3 +80,35 @@ def test_modules_are_passed_on_by_a_star(check: Check) -> None:
     )
     assert check(code.format(4)) == []
     assert [each.code for each in check(code.format(5))] == ["SF502"]
+
+
+REFUSED = """
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(8, width)
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Stack(nn.Module):
+    def __init__(self, block, number):
+        super().__init__()
+        layers = []
+        for _ in range(number):
+            layers.append(block({given}))
+        self.layers = nn.Sequential(*layers)
+        self.first = nn.Linear(4, 8)
+        self.last = nn.Linear(16, 2)
+
+    def forward(self, x):
+        return self.last(self.layers(self.first(x)))
+
+def make(name):
+    return Stack(Block, 1)
+"""
+
+
+@pytest.mark.parametrize(("given", "number"), [("9", 1), ("9, 0.1", 0)])
+def test_a_model_that_cannot_be_created_is_not_run(given: str, number: int, check: Check) -> None:
+    assert len(check(HEAD + REFUSED.format(given=given), {"SF501"})) == number
