@@ -698,6 +698,15 @@ head = nn.Linear(16, 4)
 BEAMS = 5  # cause
 best(head(torch.zeros(2, 16)), BEAMS)
 """),
+    Traced("types of a setting", "traced-error", Confidence.LIKELY, """\
+from types import SimpleNamespace
+
+def sizes(settings):
+    return [settings.inputs] + settings.hidden
+
+settings = SimpleNamespace(inputs=10, hidden=(32, 16))  # cause
+sizes(settings)
+"""),
 ]  # fmt: skip
 
 

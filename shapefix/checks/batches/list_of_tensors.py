@@ -13,7 +13,7 @@ from shapefix.checks.support.counting_loops import counting_loop
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.batches import ListGiven, Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Event, TensorUsedAsIndex
@@ -136,12 +136,36 @@ def _of_tuple(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
     tensor = _tensor_in(event.given)
     if tensor is None or not isinstance(event.given, TupleValue):
         return
+    layer = _layer_before(event, tensor)
+    if layer is not None and layer.place is not None:
+        made = abbreviate(layer.place.code)
+        yield rule.diagnostic(
+            layer.place.span,
+            f"`{made}` returns a tuple of {len(event.given.items)} values, and the next layer of the "
+            "Sequential takes a tensor; take its first value in a module of your own",
+            evidence=[
+                *call_trace(event),
+                Evidence(layer.place.span, "returns the output and the states", Role.CAUSE),
+                Evidence(event.place.span, f"`{abbreviate(event.place.code)}` passes the tuple on"),
+            ],
+            error=_no_tensor(event.method, "tuple"),
+        )
+        return
     yield rule.diagnostic(
         event.place.span,
         f"`{abbreviate(event.place.code)}` gets a tuple of {len(event.given.items)} values, not a tensor; "
         "unpack it first",
         evidence=[*call_trace(event), *_made(tensor)],
         error=_no_tensor(event.method, "tuple"),
+    )
+
+
+def _layer_before(event: ListGiven, tensor: TensorValue) -> LibraryObject | None:
+    """Return the layer of the same Sequential with the tuple as its result."""
+    step = tensor.origin
+    is_inside = step is not None and step.place.node is event.place.node
+    return (
+        step.producer if is_inside and step is not None and isinstance(step.producer, LibraryObject) else None
     )
 
 

@@ -36,9 +36,7 @@ def _predictions(failure: ExplainedFailure) -> Iterator[Evidence]:
         for parsed in failure.files(name):
             for node in ast.walk(parsed.tree):
                 if isinstance(node, ast.keyword) and node.arg == name and ast.unparse(node.value) == "True":
-                    yield parsed.place(
-                        node.value, "with it, `predictions` is a tuple: take its first item"
-                    )
+                    yield parsed.place(node.value, "with it, `predictions` is a tuple: take its first item")
     for parsed in failure.files("compute_metrics"):
         for node in ast.walk(parsed.tree):
             if isinstance(node, ast.keyword) and node.arg == "compute_metrics":
