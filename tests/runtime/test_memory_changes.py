@@ -11,7 +11,7 @@ import pytest
 from probing import run_shapefix
 
 from shapefix.guards.memory.keywords import ComputedKeyword, with_keywords
-from shapefix.guards.memory.savings import in_parts, with_autocast, with_checkpointing
+from shapefix.guards.memory.savings import in_parts, with_adapters, with_autocast, with_checkpointing
 from shapefix.guards.memory.trainers import is_trainer_arguments
 from shapefix.runtime.forecast.changes import ChangeSearch, prove_change
 from shapefix.runtime.forecast.forecast_runs import ForecastScript
@@ -22,6 +22,7 @@ from shapefix.runtime.forecast.prediction import (
     MemorySaving,
     step_peak,
 )
+from shapefix.runtime.protocol.adapter_tasks import task_of
 
 SCRIPT = '''\
 """Train."""
@@ -108,6 +109,45 @@ def test_models_of_transformers_have_a_method() -> None:
     assert made == text + f"model.gradient_checkpointing_enable({setting})\n"
 
 
+ADAPTED = """\
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+DEVICE = "cuda"
+model = GPT2LMHeadModel(GPT2Config(vocab_size=99, n_positions=16, n_embd=256, n_layer=2, n_head=2)).to(DEVICE)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+ids = torch.arange(32).view(2, 16).to(DEVICE)
+for _ in range(3):
+    loss = model(ids, labels=ids).loss
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_adapters_are_trained_instead_of_all_weights() -> None:
+    made = with_adapters(ADAPTED, task_of)
+    assert made is not None
+    assert 'LoraConfig(target_modules="all-linear", task_type="CAUSAL_LM")' in made
+    assert "from peft import LoraConfig, get_peft_model\n" in made
+    assert with_adapters(made, task_of) is None
+    assert with_adapters(SCRIPT, task_of) is None
+    names: dict[str, Any] = {"__name__": "train"}
+    exec(compile(made.replace('"cuda"', '"cpu"'), "train.py", "exec"), names)
+    trained = [name for name, each in names["model"].named_parameters() if each.requires_grad]
+    assert trained
+    assert all("lora_" in name for name in trained)
+
+
+@pytest.mark.parametrize(
+    "model", ["GPT2LMHeadModel", "BertForSequenceClassification", "T5ForConditionalGeneration"]
+)
+def test_peft_knows_the_task_of_a_model(model: str) -> None:
+    import peft
+
+    assert task_of(model) in {each.value for each in peft.TaskType}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -176,6 +216,22 @@ def test_a_proved_change(tmp_path: Path, what: str, share: float, code: str) -> 
     assert code in new
     assert search.proved.peak.reserved <= forecast.budget < forecast.peak.reserved
     assert (tmp_path / "train.py").read_text() == SCRIPT
+
+
+@pytest.mark.slow
+def test_proved_adapters(tmp_path: Path) -> None:
+    search, forecast = proved(tmp_path, ADAPTED, "lora", 0.6)
+    assert search.proved is not None
+    (new,) = search.proved.proposed.texts.values()
+    assert "model = get_peft_model(model, LoraConfig(" in new
+    assert search.proved.peak.reserved <= forecast.budget < forecast.peak.reserved
+    tried = ForecastScript(fork_server.interpreter(), str(tmp_path / "train.py"), (), 120).run(
+        8 << 30, ["--lora"]
+    )
+    peak = step_peak(tried.observed)
+    assert peak is not None, tried.process.output
+    assert peak.trials == {"lora"}
+    assert peak.live == pytest.approx(search.proved.peak.live, rel=0.02), "the trial is what the change does"
 
 
 @pytest.mark.slow

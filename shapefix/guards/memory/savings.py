@@ -1,10 +1,10 @@
-"""Changes of a text to save memory: autocast, gradient checkpointing, and steps in parts of the batch."""
+"""Changes of a text to save memory: autocast, checkpointing, adapters, and steps in parts of the batch."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from shapefix.guards.lines import rows_of
 from shapefix.guards.memory.handlers import with_handlers
@@ -15,6 +15,8 @@ from shapefix.guards.memory.steps import StepToRetry, training_steps
 _PRETRAINED = re.compile(
     r"(?:^|\.)\w*(?:Model|For[A-Z]\w*|LMHead\w*)(?:\.from_(?:pretrained|config|scratch))?$"
 )
+_MOVES = frozenset({"to", "cuda", "train", "float", "half", "bfloat16"})
+"""Methods of a module that return it."""
 _LAYERS = re.compile(r"(?:layer|block|stage|encoder|decoder|h\b)", re.I)
 
 
@@ -81,6 +83,36 @@ def with_checkpointing(text: str) -> str | None:
     return _importing(edits.applied(text), "checkpoint", "from torch.utils.checkpoint import checkpoint")
 
 
+def with_adapters(text: str, task_of: Callable[[str], str | None]) -> str | None:
+    """Return a text with low-rank adapters for its models of transformers; None if it uses peft already.
+
+    task_of returns the task of peft for the name of a model's class.
+    """
+    tree = ast.parse(text)
+    calls = list(_pretrained(tree))
+    if not calls or re.search(r"\bpeft\b", text):
+        return None
+    rows = rows_of(text)
+    edits = RowEdits()
+    for name, statement in calls:
+        indent = indent_of(rows, statement.lineno)
+        settings = 'target_modules="all-linear"'
+        task = _task(statement, task_of)
+        if task is not None:
+            settings += f', task_type="{task}"'
+        edits.insert_below(
+            statement.end_lineno or 0, f"{indent}{name} = get_peft_model({name}, LoraConfig({settings}))"
+        )
+    return _importing(edits.applied(text), "LoraConfig", "from peft import LoraConfig, get_peft_model")
+
+
+def _task(statement: ast.Assign, task_of: Callable[[str], str | None]) -> str | None:
+    """Return the task of peft for the model created by an assignment."""
+    made = _created(statement.value)
+    parts = ast.unparse(made.func).split(".") if made is not None else []
+    return next((task for part in parts if (task := task_of(part)) is not None), None)
+
+
 def _pretrained(tree: ast.Module) -> Iterator[tuple[str, ast.Assign]]:
     """Return the assignments of models of transformers, with their names."""
     if not any(
@@ -91,11 +123,19 @@ def _pretrained(tree: ast.Module) -> Iterator[tuple[str, ast.Assign]]:
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
             and isinstance(node.targets[0], ast.Name)
-            and _PRETRAINED.search(ast.unparse(node.value.func))
+            and (made := _created(node.value)) is not None
+            and _PRETRAINED.search(ast.unparse(made.func))
         ):
             yield node.targets[0].id, node
+
+
+def _created(value: ast.expr) -> ast.Call | None:
+    """Return the construction in `Model(config).to(device)`."""
+    call = value if isinstance(value, ast.Call) else None
+    while call is not None and isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES:
+        call = call.func.value if isinstance(call.func.value, ast.Call) else None
+    return call
 
 
 def _block_calls(tree: ast.Module) -> Iterator[ast.Call]:

@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--batch", type=int, nargs=2)
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--lora", action="store_true")
     parser.add_argument("--rewrite", action="append", default=[])
     parser.add_argument("--overlay")
     parser.add_argument("--ranks", type=float)
@@ -106,7 +107,7 @@ def _install_hooks(session: Session, options: argparse.Namespace, overlays: list
     from .watchers.views import ViewWatcher
 
     device = device_setup.DeviceOptions(
-        _device(options), options.vram, options.batch, options.checkpointing, options.bf16
+        _device(options), options.vram, options.batch, options.checkpointing, options.bf16, options.lora
     )
     problem = device_setup.missing_device(device)
     if problem is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shapefix.guards.memory.keywords import ComputedKeyword, KeywordCode, with_keywords
-from shapefix.guards.memory.savings import in_parts, with_autocast, with_checkpointing
+from shapefix.guards.memory.savings import in_parts, with_adapters, with_autocast, with_checkpointing
 from shapefix.guards.memory.trainers import is_trainer_arguments
 from shapefix.runtime.forecast.batch_settings import BatchSetting
 from shapefix.runtime.forecast.forecast_runs import ForecastScript
@@ -24,6 +24,7 @@ from shapefix.runtime.forecast.prediction import (
 )
 from shapefix.runtime.observations import Observations
 from shapefix.runtime.protocol import ScriptLine, SourceLine, TrainerCreatedLine
+from shapefix.runtime.protocol.adapter_tasks import task_of
 from shapefix.runtime.repair.patched_sources import OriginalSources, PatchedSources
 from shapefix.sources.text import Unreadable
 
@@ -157,9 +158,9 @@ class _Proposals:
             yield ProposedChange(text, arguments=given)
 
     def _switched(self, change: FittingChange) -> Iterator[ProposedChange]:
-        """Gradient checkpointing, bf16, or both."""
+        """Gradient checkpointing, bf16, both of them, or adapters."""
         kinds = change.what.split("+")
-        if self._has_trainer:
+        if self._has_trainer and change.what != "lora":
             names = [_TRAINER[kind] for kind in kinds]
             texts = self._with_settings(dict.fromkeys(names, lambda _: "True"))
             if texts:
@@ -231,6 +232,7 @@ _TRAINER = {"checkpointing": "gradient_checkpointing", "bf16": "bf16"}
 _TEXTS: Mapping[str, Callable[[str], str | None]] = {
     "checkpointing": with_checkpointing,
     "bf16": with_autocast,
+    "lora": lambda text: with_adapters(text, task_of),
 }
 
 

@@ -16,18 +16,23 @@ from shapefix.runtime.forecast.prediction import (
     search_batch,
     step_peak,
 )
-from shapefix.runtime.protocol import ScriptLine, TrainerCreatedLine
+from shapefix.runtime.protocol import ScriptLine, SourceLine, TrainerCreatedLine
 from shapefix.runtime.run import ProbeRun, probe_script
 
 _STEPS = 2
+ADAPTERS = 'get_peft_model(model, LoraConfig(target_modules="all-linear"))'
 _CODE = {
     "checkpointing": "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
     "bf16": 'with torch.autocast("cuda", torch.bfloat16):',
+    "lora": ADAPTERS,
 }
 _TRAINER_CODE = {
     "checkpointing": "TrainingArguments(gradient_checkpointing=True)",
     "bf16": "TrainingArguments(bf16=True)",
+    "lora": ADAPTERS,
 }
+_TOGETHER = ("checkpointing", "bf16")
+"""The changes that are tried together, too."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,8 @@ def forecast_memory(
         if len(fit.tried) < 2:  # no setting that was found changes the batch
             setting = fit = None
     trainer = run.observed.first(TrainerCreatedLine) is not None
-    savings = tuple(_savings(script, vram, peak, source, _TRAINER_CODE if trainer else _CODE, progress))
+    code = _TRAINER_CODE if trainer else _CODE
+    savings = tuple(_savings(script, vram, peak, source, code, _uses_transformers(run), progress))
     if not plain.fits and not any(each.peak.reserved <= plain.budget for each in savings):
         savings += tuple(_combined(script, vram, savings, progress))
     return run, MemoryForecast(vram, peak, setting, fit, savings)
@@ -95,9 +101,13 @@ def _savings(
     peak: StepPeak,
     source: str,
     code: Mapping[str, str],
+    uses_transformers: bool,
     progress: Callable[[str], None],
 ) -> Iterator[MemorySaving]:
-    for what, label in (("checkpointing", "gradient checkpointing"), ("bf16", "autocast to bf16")):
+    changes = [("checkpointing", "gradient checkpointing"), ("bf16", "autocast to bf16")]
+    if uses_transformers:
+        changes.append(("lora", "LoRA adapters instead of all weights"))
+    for what, label in changes:
         progress(label)
         found = step_peak(script.run(vram, [f"--{what}"]).observed)
         if found is not None and what in found.trials and found.live < peak.live:
@@ -118,7 +128,7 @@ def _combined(
     script: ForecastScript, vram: int, savings: Sequence[MemorySaving], progress: Callable[[str], None]
 ) -> Iterator[MemorySaving]:
     """Gradient checkpointing and bf16 together, if each of them saves memory."""
-    known = {each.what: each for each in savings if each.what in _CODE}
+    known = {each.what: each for each in savings if each.what in _TOGETHER}
     if len(known) < 2:
         return
     label = " and ".join(each.label for each in known.values())
@@ -126,6 +136,13 @@ def _combined(
     found = step_peak(script.run(vram, [f"--{what}" for what in known]).observed)
     if found is not None and found.trials >= set(known):
         yield MemorySaving("+".join(known), label, found, "; ".join(each.code for each in known.values()))
+
+
+def _uses_transformers(run: ProbeRun) -> bool:
+    """Whether a file of the project that ran names transformers: peft knows its models."""
+    script = run.observed.first(ScriptLine)
+    files = [line["file"] for line in run.observed.of(SourceLine)]
+    return any("transformers" in _source(name) for name in (*files, script["file"] if script else ""))
 
 
 def _source(name: str) -> str:

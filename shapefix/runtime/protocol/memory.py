@@ -44,4 +44,4 @@ class TrialAppliedLine(TypedDict):
     """The setting of a trial was applied."""
 
     kind: Literal["trial_applied"]
-    what: Literal["checkpointing", "bf16"]
+    what: Literal["checkpointing", "bf16", "lora"]

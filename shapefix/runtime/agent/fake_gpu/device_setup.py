@@ -28,6 +28,7 @@ class DeviceOptions:
     batch: tuple[int, int] | None = None
     checkpointing: bool = False
     bf16: bool = False
+    lora: bool = False
 
 
 def install(
@@ -47,7 +48,7 @@ def install(
         cpu_for_gpu.install(int(os.environ.get("WORLD_SIZE", "1")))
     if wanted.device != "fake":
         return None
-    from . import cuda, kernels, placement
+    from . import adapters, cuda, kernels, placement
     from .autocast import AutocastRules
     from .gpu import FakeGpu, on_device
     from .phases import StepPhases
@@ -72,6 +73,8 @@ def install(
     AutocastRules(on_device).install()
     gpu.install()
     trials = MemoryTrials(session, wanted.checkpointing, wanted.bf16)
+    if wanted.lora:
+        adapters.install(trials.note_adapters)
     StepPhases(session, storages, trials.prepare, trials.context).install()
     return lambda: storages.live
 
@@ -87,9 +90,13 @@ def stop_after_steps(session: Session) -> None:
 
 
 def missing_device(wanted: DeviceOptions) -> str | None:
-    """The reason why the requested device is not available, if any."""
+    """The reason why the requested device, or the package of a trial, is not available, if any."""
     if wanted.device == "cuda" and not torch.cuda.is_available():
         return "torch finds no GPU"
     if wanted.device == "fake" and tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
         return f"--device fake requires torch 2.6 or newer; found {torch.__version__}"
+    if wanted.lora:
+        from .adapters import missing_peft
+
+        return missing_peft()
     return None

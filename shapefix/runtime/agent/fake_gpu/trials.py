@@ -1,4 +1,4 @@
-"""Trial settings in place of the script's own: batch size, checkpointing, or bf16."""
+"""Trial settings in place of the script's own: batch size, checkpointing, bf16, or adapters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ class MemoryTrials:
         tried: AbstractContextManager[Any] = torch.autocast("cuda", dtype=torch.bfloat16)
         return tried
 
-    def _write(self, what: Literal["checkpointing", "bf16"]) -> None:
+    def note_adapters(self) -> None:
+        """Write that an optimizer trains adapters."""
+        self._write("lora")
+
+    def _write(self, what: Literal["checkpointing", "bf16", "lora"]) -> None:
         self._session.sink.write(TrialAppliedLine(kind="trial_applied", what=what))
 
 
