@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
+import libcst as cst
+
 from shapefix.domains.gradients import Gradients, NoGradientRead, is_computed
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator, Loop
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Place, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.light_dataclasses import dataclass
 
@@ -40,5 +42,7 @@ def _note_replaced(
         if new is old or not is_computed(ev, new):
             continue
         for tensor, place, around in ev.state[GradientReads].known:
-            if tensor is old and around is loop and place.module is ev.frame.module:
+            # Another variable may still hold the leaf.
+            is_read = isinstance(place.node, cst.Attribute) and dotted_name(place.node.value) == name
+            if tensor is old and is_read and around is loop and place.module is ev.frame.module:
                 ev.emit(NoGradientRead(place, ev.calls, new, True, is_replaced=True))

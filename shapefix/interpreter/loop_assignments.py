@@ -259,3 +259,23 @@ def _jumps(node: cst.CSTNode) -> bool:
     if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
         return False
     return any(_jumps(child) for child in children(node))
+
+
+_OF_LENGTH = frozenset({"append", "extend", "insert", "pop", "remove", "clear"})
+
+
+def changes_iterated(loop: cst.For) -> bool:
+    """Check whether a loop changes the length of a list that it iterates over: it has more passes, or fewer."""
+    # `range(len(rows))` and `list(rows)` are made before the first pass.
+    over: list[cst.BaseExpression] = [loop.iter]
+    if isinstance(loop.iter, cst.Call) and dotted_name(loop.iter.func) in ("enumerate", "zip"):
+        over = [each.value for each in loop.iter.args]
+    named = {node.value for node in over if isinstance(node, cst.Name)}
+    return any(
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in _OF_LENGTH
+        and isinstance(node.func.value, cst.Name)
+        and node.func.value.value in named
+        for node in nodes(loop.body)
+    )

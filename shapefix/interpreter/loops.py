@@ -14,7 +14,7 @@ from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.first_passes import counted_by_hand, first_numbers
 from shapefix.interpreter.iteration import item_of_loop, iterate, unrolled
 from shapefix.interpreter.journal import UNCHANGED, Changes, content
-from shapefix.interpreter.loop_assignments import assignments, may_break
+from shapefix.interpreter.loop_assignments import assignments, changes_iterated, may_break
 from shapefix.interpreter.modules import target_names
 from shapefix.interpreter.per_item_sizes import axes_of, now
 from shapefix.interpreter.rehearsals import find_later_changes, rehearse_next_pass
@@ -32,7 +32,7 @@ def for_loop(ev: Evaluator, node: cst.For) -> Flow:
     header = ev.steps
     iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
     items = unrolled(ev, iterable)
-    if items is not None:
+    if items is not None and not ev.frame.module.once(node, changes_iterated):
         return _unrolled(ev, node, items, iterable, header)
 
     item = item_of_loop(ev, iterable, node)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from types import NoneType
 
+from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -38,7 +39,19 @@ def truth(value: Value) -> bool | None:
         return True if value.fields else (False if value.closed else None)
     if isinstance(value, (FunctionValue, BoundMethod, ClassValue, ModuleValue)):
         return True
+    if isinstance(value, InstanceValue):
+        return True if is_always_true(value.cls) and not value.open else None
     return None
+
+
+_ALWAYS_TRUE = frozenset({"builtins.object", "torch.nn.Module", "torch.nn.modules.module.Module", "abc.ABC"})
+
+
+def is_always_true(cls: ClassValue) -> bool:
+    """Check whether objects of a class are true: no base defines a length, or a truth value."""
+    if not is_closed(cls) or not _ALWAYS_TRUE.issuperset(outside_bases(cls)):
+        return False
+    return all(member(cls, name) is None for name in ("__bool__", "__len__"))
 
 
 def is_none(value: Value) -> bool | None:

@@ -97,6 +97,11 @@ def test_what_no_buffer_can_be_made_of_has_no_fix(text: str, check: Check) -> No
             other="def _apply(self, fn):\n        self.gate = fn(self.gate)\n        return self\n\n    ",
         ),
         module("self.gate = torch.ones(4)", "1 if x.is_cuda else x * self.gate"),
+        module(
+            "self.gate = torch.ones(4)",
+            "x * gate",
+            "gate = self.gate\n        if x.is_cuda:\n            gate = gate.cuda()\n        ",
+        ),
         "import torch\ntorch.set_default_device('cuda')\n" + PLAIN,
     ],
     ids=str,

@@ -357,3 +357,25 @@ def test_gradients_are_cleared_once_after_the_step(check: Check, later: str, kep
     (fix,) = finding.fixes
     repaired, _, _ = apply(HEAD + textwrap.dedent(code), [fix])
     assert repaired.count("zero_grad()") == kept
+
+
+SHOWN = """
+{loss}.backward()
+optimizer.zero_grad()
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "number"),
+    [
+        ("(torch.ones(2, requires_grad=True) * 2).sum()", 0),
+        ("torch.tensor([1.0], requires_grad=True)", 0),
+        ("model(torch.randn(4, 8)).sum()", 1),
+        ("(model.weight * 2).sum()", 1),
+    ],
+)
+def test_the_gradients_of_other_tensors_are_not_those_of_the_optimizer(
+    check: Check, loss: str, number: int
+) -> None:
+    assert len(found(check, SHOWN.format(loss=loss))) == number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from revealed import holds
@@ -240,6 +241,31 @@ def test_a_collection_is_no_text_and_no_number(tmp_path: Path, value: str, other
         reveal(torch.zeros(2, 3) if mode == {other} else torch.zeros(4))  # f32[4]
         reveal(torch.zeros(2, 3) if {other} != mode else torch.zeros(4))  # f32[2, 3]
         """,
+        tmp_path,
+    )
+
+
+OBJECTS = {
+    "class A:\n    pass": True,
+    "class A(nn.Module):\n    pass": True,
+    "class A:\n    def __len__(self):\n        return 0": None,
+    "class A(nn.ModuleList):\n    pass": None,
+    "class A(elsewhere.Base):\n    pass": None,
+}
+
+
+@pytest.mark.parametrize("definition", OBJECTS)
+def test_an_object_without_a_length_is_true(tmp_path: Path, definition: str) -> None:
+    from torch import nn
+
+    known = OBJECTS[definition]
+    if known is not None:
+        scope: dict[str, Any] = {"nn": nn}
+        exec(definition, scope)
+        assert bool(scope["A"]()) is known
+    holds(
+        f"import torch\nimport elsewhere\nfrom torch import nn\n{definition}\n"
+        f"reveal(torch.zeros(2) if A() else torch.zeros(3, 4))  # {'f32[2]' if known else 'f32[...]'}\n",
         tmp_path,
     )
 

@@ -407,3 +407,30 @@ def test_a_dictionary_filled_by_a_loop(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_a_loop_over_a_list_that_it_changes_has_other_passes(tmp_path: Path) -> None:
+    sizes = [2, 1]
+    for number, _ in enumerate(sizes):
+        if number == 0:
+            sizes.append(1)
+    assert len(sizes) == 3
+    holds(
+        """
+        import torch
+
+        x = torch.zeros(2, 2)
+        sizes, fixed = [2, 1], [2, 1]
+        for number, size in enumerate(sizes):
+            x = torch.cat([x, x[:1]])
+            if number == 0:
+                sizes.append(1)
+        reveal(x)  # ?[...]
+        y = torch.zeros(2, 2)
+        for number in range(len(fixed)):
+            y = torch.cat([y, y[:1]])
+            fixed.append(1)
+        reveal(y)  # f32[4, 2]
+        """,
+        tmp_path,
+    )

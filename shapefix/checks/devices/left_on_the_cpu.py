@@ -133,6 +133,8 @@ def _depends_on_device(event: DeviceMismatch, made: Place) -> bool:
     functions = {
         id(each): each for each in (enclosing_function(made), enclosing_function(event.place)) if each
     }
+    for each in functions.values():
+        names |= _derived_names(each, names)
     tests = [
         node for each in functions.values() for node in nodes(each) if isinstance(node, (cst.If, cst.IfExp))
     ]
@@ -145,6 +147,18 @@ def _depends_on_device(event: DeviceMismatch, made: Place) -> bool:
         for place in (made, event.place, *inside)
         for test in tests
     )
+
+
+def _derived_names(function: cst.FunctionDef, names: set[str]) -> set[str]:
+    """Return the variables that a function assigns values made of some variables, such as `self.filter`."""
+    found = set(names)
+    for node in nodes(function):
+        if isinstance(node, cst.Assign) and any(
+            isinstance(part, (cst.Name, cst.Attribute)) and dotted_name(part) in found
+            for part in (node.value, *nodes(node.value))
+        ):
+            found.update(name for target in node.targets for name in target_names(target.target))
+    return found
 
 
 def _stated_names(node: cst.CSTNode) -> Iterator[str]:

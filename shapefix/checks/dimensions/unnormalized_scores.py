@@ -87,7 +87,7 @@ def unnormalized_scores(event: LossComputed, context: CheckContext, rule: Rule) 
         # A number as a target raises another error.
         return
     consequence = next((text for ops, text in expected.wrong.items() if source.op in ops), None)
-    if consequence is None:
+    if consequence is None or _is_of_one_class(source):
         return
     loss = event.function.rpartition(".")[2]
     kind = _kind(source.op)
@@ -102,6 +102,13 @@ def unnormalized_scores(event: LossComputed, context: CheckContext, rule: Rule) 
         ],
         fixes=_fixes(event, expected, source, context),
     )
+
+
+def _is_of_one_class(source: Source) -> bool:
+    """Whether the scores may be those of a single class: their softmax is 1 everywhere, its logarithm 0."""
+    layout = source.step.layout
+    normalized = source.op in (Op.SOFTMAX, Op.LOG_SOFTMAX)
+    return normalized and layout is not None and any(size.value == 1 for size in layout.sizes[1:])
 
 
 def _kind(op: Op) -> str:

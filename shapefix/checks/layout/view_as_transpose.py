@@ -56,6 +56,10 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
         or any(_is_intended(step, event, context) for step in lineage(event.tensor))
     ):
         return
+    is_right_elsewhere = _is_right_for_others(event, context)
+    if is_right_elsewhere and any(size.value is None for size in have):
+        # The two sizes may be equal in the other calls of the function.
+        return
     subject, call = viewed_code(event), abbreviate(event.place.code)
     if order is None:
         if split is not None:
@@ -74,8 +78,19 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
             *layout_trace(event.tensor, context),
             Evidence(event.place.span, f"same elements in memory order, read as {context.shape(want)}"),
         ],
-        fixes=_permute_instead(event, instead),
+        fixes=[] if is_right_elsewhere else _permute_instead(event, instead),
         habit=_HABIT,
+    )
+
+
+def _is_right_for_others(event: Viewed, context: CheckContext) -> bool:
+    """Whether the same view keeps the order of the dimensions in another call of its function."""
+    return any(
+        isinstance(other, Viewed)
+        and other is not event
+        and other.call is event.call
+        and _permutation(list(other.layout.sizes), list(other.target)) is None
+        for other in (context.events if event.calls else ())
     )
 
 

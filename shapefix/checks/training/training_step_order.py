@@ -16,6 +16,7 @@ from shapefix.checks.support.event_order import (
     goes_over_data,
     is_certain,
     is_followed,
+    of_kind,
     receiver_code,
     stops_after_few,
     within,
@@ -49,6 +50,7 @@ from shapefix.checks.support.syntax import enclosing, is_after
 from shapefix.checks.support.uncalled import uncalled
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.gradients import lineage
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
     Backward,
@@ -62,7 +64,9 @@ from shapefix.domains.training import (
     TrainingEvent,
 )
 from shapefix.interpreter.modules import Place, called_name, nodes
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, LibraryObject, Value
+from shapefix.tensors.ops import Op
 
 _GRADIENT = re.compile(
     r"\.grad\b(?!(\.data|\.detach\(\)|\.cpu\(\))*\.(abs|clone|max|mean|min|norm|shape|std|sum)\b|\s+is\b)"
@@ -96,10 +100,29 @@ def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> I
         yield from _summed(event, context, rule)
         gradients = event.gradients
         if gradients is not None and gradients.zeroed is not None:
-            yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, rule)
+            if not _is_of_other_tensors(gradients, context):
+                yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, rule)
         else:
             yield from _never_zeroed(event, event.optimizer, context, rule)
             yield from _before_backward(event, event.optimizer, context, rule)
+
+
+_MADE = frozenset({Op.TENSOR, Op.CREATION, Op.RANDOM_SAMPLING})
+
+
+def _is_of_other_tensors(gradients: PendingGradients, context: CheckContext) -> bool:
+    """Whether a backward computes the gradients of tensors made by the code, and of no layer or parameter."""
+    backward = next((each for each in of_kind(context, Backward) if each.place == gradients.place), None)
+    if backward is None or not isinstance(backward.loss, TensorValue):
+        return False
+    tensors = lineage(backward.loss)
+    return all(
+        each.origin is not None
+        and not each.own
+        and each.origin.producer is None
+        and (each.sources or each.origin.op in _MADE)
+        for each in tensors
+    )
 
 
 def _zeroed_before(

@@ -104,6 +104,9 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
         return TupleValue(
             (TensorValue(dtype=tensor.dtype), TensorValue(dtype="int64")), ("values", "indices")
         )
+    if not tensor.certain and name != "median":
+        # An array of numpy gives the values only.
+        return Unknown()
     layout = _reduced(tensor, given)
     values = as_result(
         call, layout, Op.REDUCTION, dtype=tensor.dtype, device=tensor.device, is_contiguous=True
