@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from checking import Check
 
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.engine.merge import unique
+from shapefix.engine.session import CheckSession
+from shapefix.engine.settings import CheckOptions, Settings
 
 PROJECT = """
 import lightning as L
@@ -247,3 +250,43 @@ def test_lightning_raises_where_something_is_found(run: str, expected: tuple[str
 @pytest.mark.parametrize("run", RIGHT)
 def test_lightning_runs_what_is_silent(run: str) -> None:
     assert real(run) is None
+
+
+MANUAL = """
+import torch
+import lightning.pytorch as pl
+
+class System(pl.LightningModule):
+    def __init__(self, sharp):
+        super().__init__()
+        self.net = torch.nn.Linear(4, 2)
+        self.sharp = sharp
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def training_step(self, batch, index):
+        loss = self.net(batch).sum()
+        {call}
+        return loss
+"""
+ALWAYS, SOMETIMES = "self.manual_backward(loss)", "if self.sharp:\n            self.manual_backward(loss)"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "call", "fixes"),
+    [
+        ("", ALWAYS, [Applicability.UNSAFE]),
+        ("", SOMETIMES, [Applicability.DISPLAY]),
+        ("pytorch-lightning==1.1.0", SOMETIMES, []),
+        ("lightning>=2.1", SOMETIMES, [Applicability.DISPLAY]),
+    ],
+)
+def test_a_trainer_of_old_switched_manual_optimization_on(
+    requirement: str, call: str, fixes: list[Applicability], tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirement, "utf-8")
+    (tmp_path / "system.py").write_text(MANUAL.format(call=call), "utf-8")
+    options = CheckOptions(use_cache=False, select=("SF412",))
+    found = CheckSession((str(tmp_path),), Settings(options)).run().findings()
+    assert [each.fixes[0].applicability for each in found] == fixes

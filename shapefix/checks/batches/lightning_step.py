@@ -10,18 +10,22 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.syntax import attributes_of_super
+from shapefix.checks.support.syntax import attributes_of_super, enclosing
 from shapefix.checks.support.wording import counted, listed
 from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.lightning_steps import ARGUMENTS, HOOKS, LightningStepFound, StepFault, logged_losses
 from shapefix.interpreter.modules import Place, nodes
 
+_SETTING_OF_MODULE = "1.3"
+"""The first Lightning without the argument `automatic_optimization` of the Trainer."""
 _SEVERAL = "Training with multiple optimizers is only supported with manual optimization"
 
 
 @rule("SF412", on=LightningStepFound)
 def lightning_step(event: LightningStepFound, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.fault is StepFault.COLLECTED:
+        return
+    if event.fault is StepFault.MANUAL and context.permits_older("lightning", _SETTING_OF_MODULE):
         return
     message, error = _texts(event)
     is_old = event.fault in (StepFault.HOOK, StepFault.ARGUMENTS, StepFault.INDEX)
@@ -154,7 +158,16 @@ def _fixes(event: LightningStepFound) -> Iterator[Fix]:
         edit = None
         for call in islice(calls, 1):
             edit = rewrites.after_statement(Place(module, call), "self.automatic_optimization = False")
-        yield rewrites.unsafe_or_advice("switch automatic optimization off", edit)
+        text = "switch automatic optimization off"
+        if _is_conditional(event.place):
+            text, edit = f"{text} under the condition of this call", None
+        yield rewrites.unsafe_or_advice(text, edit)
+
+
+def _is_conditional(place: Place) -> bool:
+    """Whether a call of a method is in a branch: in the other one, Lightning optimizes."""
+    around = enclosing(place.module, place.node)
+    return any(isinstance(node, (cst.If, cst.Try)) for node in around)
 
 
 def _saving(event: LightningStepFound) -> Iterator[Fix]:
