@@ -265,7 +265,7 @@ _OF_LENGTH = frozenset({"append", "extend", "insert", "pop", "remove", "clear"})
 
 
 def changes_iterated(loop: cst.For) -> bool:
-    """Check whether a loop changes the length of a list that it iterates over: it has more passes, or fewer."""
+    """Check whether a loop changes the length of its own list: it has more passes, or fewer."""
     # `range(len(rows))` and `list(rows)` are made before the first pass.
     over: list[cst.BaseExpression] = [loop.iter]
     if isinstance(loop.iter, cst.Call) and dotted_name(loop.iter.func) in ("enumerate", "zip"):

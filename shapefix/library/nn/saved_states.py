@@ -98,29 +98,39 @@ def _is_module(value: Value | None) -> bool:
     return isinstance(value, InstanceValue)
 
 
-def _wrapper(call: Call, module: Value | None) -> str:
-    """Prefix of the names in the state of a module: that of a wrapper around it."""
+def _wrapper(call: Call, module: Value | None) -> str | None:
+    """Prefix of the names in the state of a module, that of a wrapper around it; None if it may have one."""
     if isinstance(module, LibraryObject) and module.kind == DISTRIBUTED:
         return WRAPPED
-    return COMPILED if _is_compiled(call) else ""
+    compiled = _is_compiled(call)
+    return None if compiled is None else COMPILED if compiled else ""
 
 
-def _is_compiled(call: Call) -> bool:
-    """Check for a method of a variable last assigned by `torch.compile`."""
+def _is_compiled(call: Call) -> bool | None:
+    """Check for a method of a variable last assigned by `torch.compile`; None if only some paths do."""
     node = call.place.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
     subject = node.func.value
     if not isinstance(subject, cst.Name):
         return False
-    scope = call.ev.frame.function or call.place.module.tree
-    last: cst.BaseExpression | None = None
-    for each in _before(scope, node, call.place.module):
-        if isinstance(each, cst.Assign) and any(
-            _is_name(target.target, subject.value) for target in each.targets
-        ):
-            last = each.value
-    return last in call.ev.state[Checkpoints].compiled
+    scope, module = call.ev.frame.function or call.place.module.tree, call.place.module
+    assigned = [
+        each
+        for each in _before(scope, node, module)
+        if isinstance(each, cst.Assign)
+        and any(_is_name(target.target, subject.value) for target in each.targets)
+    ]
+    verdicts = [each.value in call.ev.state[Checkpoints].compiled for each in assigned]
+    if len(set(verdicts)) > 1 and _is_in_other_branch(module, assigned[-1], node):
+        return None
+    return bool(verdicts) and verdicts[-1]
+
+
+def _is_in_other_branch(module: Module, assigned: cst.CSTNode, node: cst.CSTNode) -> bool:
+    """Check for an assignment under a condition without influence on a later node."""
+    around = {id(each) for each in module.path_to(node)}
+    return any(isinstance(each, cst.If) and id(each) not in around for each in module.path_to(assigned))
 
 
 def _is_name(node: cst.CSTNode, name: str) -> bool:
@@ -145,7 +155,10 @@ def state_dict(call: Call) -> Value:
     module = call.receiver
     if module is None or call.arguments.positional or call.arguments.keywords or not _is_module(module):
         return Unknown("state_dict")
-    return StateDict(module, _wrapper(call, module), sizes_of(_inner(module)), call.place)
+    wrapper = _wrapper(call, module)
+    if wrapper is None:
+        return Unknown("state_dict")
+    return StateDict(module, wrapper, sizes_of(_inner(module)), call.place)
 
 
 def _inner(module: Value) -> Value | None:
@@ -167,8 +180,10 @@ def note_loaded(call: Call) -> None:
         if saved is not None:
             call.ev.emit(NotAState(call.place, call.ev.calls, keys[0], saved))
     if isinstance(state, StateDict) and module is not None and _is_module(module):
-        sizes = sizes_of(_inner(module))
-        call.ev.emit(StateLoaded(call.place, call.ev.calls, state, _wrapper(call, module), sizes))
+        wrapper = _wrapper(call, module)
+        if wrapper is not None:
+            sizes = sizes_of(_inner(module))
+            call.ev.emit(StateLoaded(call.place, call.ev.calls, state, wrapper, sizes))
 
 
 def _is_path(ev: Evaluator, value: Value | None) -> bool:
