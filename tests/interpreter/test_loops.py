@@ -61,7 +61,7 @@ def test_what_a_later_iteration_finds_changed(tmp_path: Path) -> None:
             else:
                 kind = torch.zeros(3)
             first = False
-        reveal(last)  # n
+        reveal(last)  # unknown
         reveal(kind)  # ?[...]
         """,
         tmp_path,
