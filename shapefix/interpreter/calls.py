@@ -446,7 +446,9 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         return _named_tuple(ev, fields, arguments)
     instance = InstanceValue(cls, open=not is_closed(cls))
     ev.cycles.append(instance.fields)
-    if not ev.silenced and not any(map(_is_constructor, ev.running)) and member(cls, "forward") is not None:
+    if member(cls, "forward") is not None and not (
+        ev.silenced or ev.caught or any(map(_is_constructor, ev.running))
+    ):
         ev.models.append(instance)
     # Records of two paths are joined field by field.
     if fields is None and (chosen := chosen_by(ev)) is not None:
