@@ -473,7 +473,7 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
         if instance.open:
             # An unknown base may keep its arguments in attributes of their names.
             instance.fields.update((name, Unknown(name)) for name in arguments.keywords if member(cls, name))
-    if is_model and not ev.silenced and ev.refusals == refusals:
+    if is_model and not (ev.silenced or ev.caught) and ev.refusals == refusals:
         ev.models.append(instance)
     return instance
 

@@ -1,4 +1,4 @@
-"""Objects passed to unknown code, and what such code can change through them."""
+"""Objects within the reach of unknown code: those passed to it, and their parts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _leads_to(starts: list[Value], target: Value) -> bool:
 
 
 def _parts(value: Value) -> Iterator[object]:
-    """Yield the objects that code can get from an object."""
+    """Yield the objects within the reach of an object."""
     if isinstance(value, InstanceValue):
         yield from value.fields.values()
         yield from (each for each in value.cls.fields.values() if not isinstance(each, FunctionValue))
@@ -124,7 +124,7 @@ def _free_values(function: FunctionValue) -> Iterator[Value]:
 
 
 def _names(function: cst.CSTNode) -> frozenset[str]:
-    """Collect the names in a function that are not its own parameters."""
+    """Collect the names in a function, without its parameters."""
     found = {node.value for node in nodes(function) if isinstance(node, cst.Name)}
     own = {node.name.value for node in nodes(function) if isinstance(node, cst.Param)}
     return frozenset(found - own)

@@ -34,7 +34,7 @@ def forget_name(ev: Evaluator, name: str) -> None:
 
 
 def without_facts(value: object, name: str = "") -> Value:
-    """Another value of the same type, as far as that is known: a tensor stays one."""
+    """Another value of the same type: a tensor stays one."""
     if isinstance(value, TensorValue):
         return TensorValue(certain=value.certain)
     lost = Lost(name)

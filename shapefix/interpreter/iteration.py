@@ -29,17 +29,20 @@ from shapefix.tensors.polynomials import Size
 UNROLLED = 8
 """Maximum number of known items for a loop to run item by item."""
 UNROLLED_ENTRIES = 32
-"""The same for loops over a dictionary or over texts: each names something else."""
+"""The same for loops over a dictionary, and for statements over texts: each names something else."""
 
 
-def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
+def unrolled(ev: Evaluator, iterable: Value, *, are_texts_alike: bool = True) -> tuple[Value, ...] | None:
     """Items of a loop run item by item; None for one run for all of them.
 
+    are_texts_alike is False for code that may do something else for each text: `setattr(self, name, …)`.
     The allowance of the run bounds nested loops.
     """
     items = elements(iterable)
     if items is None or len(items) > UNROLLED:
-        are_names = isinstance(iterable, Entries) or (items is not None and all(map(_is_text, items)))
+        are_names = isinstance(iterable, Entries) or (
+            not are_texts_alike and items is not None and all(map(_is_text, items))
+        )
         if items is None or len(items) > UNROLLED_ENTRIES or not are_names:
             return None
     if ev.steps > ev.allowance:

@@ -31,7 +31,7 @@ from shapefix.interpreter.values import (
 def for_loop(ev: Evaluator, node: cst.For) -> Flow:
     header = ev.steps
     iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
-    items = unrolled(ev, iterable)
+    items = unrolled(ev, iterable, are_texts_alike=False)
     if items is not None and not ev.frame.module.once(node, changes_iterated):
         return _unrolled(ev, node, items, iterable, header)
 

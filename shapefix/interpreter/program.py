@@ -143,7 +143,7 @@ def _overridable(cls: ClassValue) -> Iterator[str]:
 
 
 def _run_models(ev: Evaluator, start: int) -> None:
-    """Run the models that code created for unknown callers, such as a trainer: their own settings are known.
+    """Run the models created for unknown callers, such as a trainer: their own settings are known.
 
     start is the number of older models. Without settings, an object is like any other of its class.
     """

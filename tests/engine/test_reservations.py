@@ -76,6 +76,20 @@ RIGHT = {
         "        self.one = nn.Linear(3, width)\n        self.two = nn.Linear(4 * width, 2)\n\n"
         "    def forward(self, x):\n        return self.two(torch.relu(self.one(x)))\n"
     ),
+    "flattened channels without a caller": (
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n"
+        "        self.one = nn.Conv2d(3, width, 3)\n        self.pool = nn.AdaptiveAvgPool2d(1)\n"
+        "        self.two = nn.Linear(4 * width, 2)\n\n"
+        "    def forward(self, x):\n        return self.two(torch.flatten(self.pool(self.one(x)), 1))\n"
+    ),
+    "a flattened image without a caller": (
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n"
+        "        self.one = nn.Conv2d(3, 8, 3)\n        self.pool = nn.AdaptiveAvgPool2d(2)\n"
+        "        self.two = nn.Linear(8, 2)\n\n"
+        "    def forward(self, x):\n        return self.two(torch.flatten(self.pool(self.one(x)), 1))\n"
+    ),
     "two layers after unknown code": (
         "tail = nn.Linear(9, 2)\nother.prepare(heads)\ntail(torch.relu(heads(torch.zeros(4, 8))))\n"
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checking import Check
 from revealed import holds
 
 
@@ -333,3 +334,56 @@ def test_every_tensor_is_a_variable(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_a_tensor_on_two_paths_keeps_its_rank(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        x = torch.zeros(2, 3)
+        if coin():
+            x = torch.zeros(2, 5)
+        reveal(x)  # f32[2, size(1)]
+        reveal(x.t())  # f32[size(1), 2] strides (1, size(1))
+        reveal(torch.cat([x, x], 1))  # f32[2, 2*size(1)]
+        if coin():
+            x = x.t()
+        reveal(x)  # f32[size(0), size(1)] strides unknown
+        if coin():
+            x = x.sum(0)
+        reveal(x)  # f32[...]
+        """,
+        tmp_path,
+    )
+
+
+def test_items_of_a_list_need_not_be_alike(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        rows = [torch.zeros(2, 3), torch.zeros(2, 5)]
+        for row in [torch.zeros(n, 3) for n in range(20)]:
+            reveal(row)  # f32[n, 3]
+        if coin():
+            rows = [torch.zeros(2, 4)]
+        reveal(rows[0])  # f32[...]
+        """,
+        tmp_path,
+    )
+
+
+def test_what_a_layer_took_on_one_path_is_a_tensor_on_each(check: Check) -> None:
+    code = (
+        "from torch import nn\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.conv = nn.Conv1d(3, 3, 3, padding=1)\n\n"
+        "    def forward(self, x, n):\n        {}:\n            x = {}\n"
+        "        x.transpose(1, 2)\n        return x\n"
+    )
+    for header in ("if n", "for _ in range(n)", "while n"):
+        (found,) = check(code.format(header, "self.conv(x)"), {"SF105"})
+        assert "`x.transpose(1, 2)` is unused" in found.message
+        assert not check(code.format(header, "n.step(x)"), {"SF105"})

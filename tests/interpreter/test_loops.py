@@ -434,3 +434,33 @@ def test_a_loop_over_a_list_that_it_changes_has_other_passes(tmp_path: Path) -> 
         """,
         tmp_path,
     )
+
+
+def test_a_loop_over_many_names_runs_for_each(tmp_path: Path) -> None:
+    names = [f"layer{number}" for number in range(12)]
+    holds(
+        f"""
+        import torch
+        from torch import nn
+
+        class Donor(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer2 = nn.Linear(3, 5)
+                self.layer11 = nn.Linear(5, 7)
+
+        class Net(nn.Module):
+            def __init__(self, donor):
+                super().__init__()
+                for name in {names}:
+                    if hasattr(donor, name):
+                        self.add_module(name, getattr(donor, name))
+
+        net = Net(Donor())
+        reveal(net.layer11(net.layer2(torch.zeros(4, 3))))  # f32[4, 7]
+        for number in range(12):
+            last = number
+        reveal(last)  # n
+        """,
+        tmp_path,
+    )

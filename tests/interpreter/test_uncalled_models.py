@@ -39,6 +39,7 @@ RIGHT = {
     "other settings": "other.fit(Net(16))\n",
     "unknown settings": "def make(width):\n    return Net(width)\n",
     "no object": "make = Net\n",
+    "an error on purpose": "try:\n    Net(9)\nexcept ValueError:\n    pass\n",
     "another layer": "net = Net(9)\nnet.two = nn.Linear(9, 3)\nother.fit(net)\n",
     "a layer set by unknown code": "net = Net(9)\nnet.two = other.layer(net.two)\nother.fit(net)\n",
 }

@@ -52,3 +52,22 @@ def test_a_class_with_a_getattr_of_its_own_is_not_reported(check: Check) -> None
     assert not check(own, {"SF617"})
     assert not hasattr(nn.DataParallel(nn.Linear(2, 2)), "weight")
     assert isinstance(nn.DataParallel(nn.Linear(2, 2)).module.weight, torch.Tensor)
+
+
+def test_a_module_in_any_of_several_wrappers_is_that_module(check: Check) -> None:
+    wrapped = (
+        SCRIPT.format(wrapped="Net()")
+        .replace("import torch\n", "import sys\nimport torch\n", 1)
+        .replace(
+            "print(model.fc)",
+            "if len(sys.argv) > 1:\n    if len(sys.argv) > 2:\n        model = nn.DataParallel(model, [0])\n"
+            "    else:\n        model = nn.DataParallel(model)\n"
+            "net = model.module if hasattr(model, 'module') else model\nnet.fc(torch.zeros(3, {}))\n",
+        )
+    )
+    assert not check(wrapped.format(4), {"SF501"})
+    assert [each.code for each in check(wrapped.format(5), {"SF501"})] == ["SF501"]
+    # Without `module` of its own, the model is in a wrapper here.
+    read = wrapped.replace(" if hasattr(model, 'module') else model", "")
+    assert [each.code for each in check(read.format(5), {"SF501"})] == ["SF501"]
+    assert not hasattr(nn.Linear(2, 2), "module")

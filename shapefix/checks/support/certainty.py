@@ -89,7 +89,7 @@ def _is_window(tensor: TensorValue) -> bool:
 
 
 def _is_out_of_reach(event: Event, way: Way) -> bool:
-    """Whether no unknown code got the layer of an operation, or an object that leads to it."""
+    """Whether the layer of an operation is out of the reach of unknown code."""
     layer = event.layer if isinstance(event, OperationEvent) else None
     return isinstance(layer, LibraryObject) and not way.escapes.reach(layer)
 

@@ -53,12 +53,31 @@ def is_stated_by_code(event: OpRejected) -> bool:
         if setting is not None and isinstance(step.producer, LibraryObject):
             given = as_size(step.producer.arguments.get(setting.name))
             return layout is not None or (given is not None and same(given, error.have) is True)
-        if step.op in (Op.VIEW, Op.RESHAPE):
-            return step.layout is not None and error.have.value is not None and dim == -1
+        if step.op in _MERGING:
+            if step.layout is None or dim != -1:
+                return False
+            if error.have.value is not None:
+                return True
+            # The pooled height and width are 1: `x.flatten(1)`.
+            step = step.source
+            layout = step.layout if step is not None else None
+            dim = _before_ones(layout, error.have)
+            continue
         if step.layout is None and layout is not None:
             return False
         step = step.source or step.before
     return False
+
+
+_MERGING = frozenset({Op.VIEW, Op.RESHAPE, Op.FLATTEN})
+
+
+def _before_ones(layout: Layout | None, size: Size) -> int:
+    """Return the dimension of a size with only dimensions of size 1 after it, from the end; 0 without it."""
+    for dim in range(-1, -1 if layout is None else -layout.rank - 1, -1):
+        if layout is not None and layout.sizes[dim].value != 1:
+            return dim if same(layout.sizes[dim], size) is True else 0
+    return 0
 
 
 def _has_size(step: LayoutStep, layout: Layout | None, dim: int, size: Size) -> bool:

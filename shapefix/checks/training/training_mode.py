@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 
@@ -44,7 +45,28 @@ def training_mode(
 
 
 def _is_evaluated_in_training(event: ForwardCalled) -> bool:
-    return event.training is True and bool(event.mode_dependent) and not event.recording
+    if event.training is not True or not event.mode_dependent:
+        return False
+    return not event.recording or _is_named_evaluation(event)
+
+
+_EVALUATION = re.compile(r"_*(validat|evaluat|(eval|val|valid)_(epoch|one|step|loop|model))(?!.*train)")
+_NUMBERS = re.compile(r"\.item\(|\.detach\(|\.numpy\(|\bargmax\b")
+_USES_GRADIENTS = re.compile(r"backward|autograd|grad\b|attack|adversar|train\(\)\s*(#.*)?\n\s*for ")
+
+
+def _is_named_evaluation(event: ForwardCalled) -> bool:
+    """Whether a loop over data records gradients for nothing in a function such as `validate`.
+
+    The results must be turned into numbers there, and no gradient may be computed.
+    """
+    function, module = enclosing_function(event.place), event.place.module
+    if function is None or not _EVALUATION.match(function.name.value):
+        return False
+    text = module.code(function)
+    if not event.loops or not holds(function, event.loops[-1].loop.node):
+        return False
+    return _NUMBERS.search(text) is not None and _USES_GRADIENTS.search(text) is None
 
 
 def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
@@ -55,7 +77,9 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
         # It computes sizes.
         return
     calls = within(loop, context, ForwardCalled)
-    if any(each.module is event.module and each.recording for each in calls):
+    if any(
+        each.module is event.module and each.recording and not _is_named_evaluation(each) for each in calls
+    ):
         return
     if next(filter(_is_evaluated_in_training, calls)) is not event:
         # One finding for a loop: mostly, they are parts of one model.

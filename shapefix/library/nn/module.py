@@ -329,10 +329,28 @@ def distributed(call: Call) -> Value:
 @join_values
 def join_with_wrapper(left: Value, right: Value, depth: int = 0) -> Value | None:
     """Join a module and its wrapper for several GPUs: a run on one GPU has the module itself."""
-    for module, wrapper in ((left, right), (right, left)):
-        if isinstance(wrapper, LibraryObject) and wrapper.kind == DISTRIBUTED:
-            return module if wrapper.fields.get("module") is module else None
+    modules = [_wrapped_module(side) for side in (left, right)]
+    if modules == [None, None]:
+        return None
+    if modules[0] is modules[1]:
+        # Two wrappers of one module.
+        return left
+    for module, wrapped in ((left, modules[1]), (right, modules[0])):
+        if wrapped is module:
+            return module
     return None
+
+
+def _wrapped_module(value: Value) -> Value | None:
+    if isinstance(value, LibraryObject) and value.kind == DISTRIBUTED:
+        return value.fields.get("module")
+    return None
+
+
+@method(MODULE, "@module")
+def unwrapped(call: Call) -> Value:
+    """Return the module itself: without an attribute of this name, it was known to be in a wrapper."""
+    return call.receiver or Unknown("module")
 
 
 @method(DISTRIBUTED, "forward")
