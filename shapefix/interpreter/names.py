@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+from itertools import pairwise
 
 import libcst as cst
 
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Frame
-from shapefix.interpreter.modules import Module, Statement, dotted_name
+from shapefix.interpreter.modules import Module, Statement, dotted_name, nodes
+from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import Imported, ModuleValue, Reference, Scope, Unknown, Value
 
 _BUILTINS = frozenset(dir(builtins))
@@ -105,9 +107,28 @@ def _define(ev: Evaluator, module: Module, name: str, statements: list[Statement
     try:
         with ev.outside_branches():
             for statement in statements:
-                _execute_for(ev, module, name, statement)
+                if not _is_for_other_versions(ev, module, statement):
+                    _execute_for(ev, module, name, statement)
     finally:
         ev.calls = calls
+
+
+def _is_for_other_versions(ev: Evaluator, module: Module, statement: Statement) -> bool:
+    """Check whether no permitted version of a library runs a statement: `if torch.__version__ >= "1.7":`."""
+    for outer, inner in pairwise(module.path_to(statement)):
+        if isinstance(outer, cst.If) and inner is not outer.test and module.once(outer, _reads_version):
+            ev.frames.append(Frame(module, scope_of(ev, module)))
+            try:
+                known = truth(ev.evaluate(outer.test))
+            finally:
+                ev.frames.pop()
+            if known is not None and known is not (inner is outer.body):
+                return True
+    return False
+
+
+def _reads_version(node: cst.If) -> bool:
+    return any(isinstance(each, cst.Name) and each.value == "__version__" for each in nodes(node.test))
 
 
 def _execute_for(ev: Evaluator, module: Module, name: str, statement: Statement) -> None:

@@ -251,8 +251,15 @@ def _named(group: Any, library: RequiredLibrary) -> Iterator[Any]:
             yield entry
 
 
+_ANY = ">=0"
+"""Bounds that every version is within."""
+
+
 def _poetry_bounds(dependency: Any) -> Iterator[str]:
     for one in dependency if isinstance(dependency, list) else [dependency]:
+        if isinstance(one, dict) and "git" in one:
+            # A revision of any age.
+            yield _ANY
         for version in _strings(_at(one, "version") if isinstance(one, dict) else one):
             yield ",".join(_of_poetry(part.strip()) for part in version.split(","))
 

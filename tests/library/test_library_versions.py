@@ -72,3 +72,26 @@ def test_requirements_leave_open_what_differs(
     assert lines in (OPEN, TRUE if outcomes == {True} else FALSE if outcomes == {False} else OPEN)
     if requirement == "torch>=2.1" and stated == "1.7":
         assert lines, "each permitted version is newer"
+
+
+def test_a_package_gives_the_name_of_the_permitted_versions(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "layers.py").write_text(
+        "from torch import nn\n\ndef new():\n    return nn.Linear(3, 4)\n\n"
+        "def old():\n    return nn.Linear(5, 4)\n"
+    )
+    (tmp_path / "parts" / "__init__.py").write_text(
+        "import torch\nfrom packaging import version\n\n"
+        'if version.parse(torch.__version__) >= version.parse("1.7.0"):\n'
+        "    from .layers import new as make\n"
+        "else:\n"
+        "    from .layers import old as make\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "import torch\nimport parts\n\nparts.make()(torch.randn(2, 3))\nparts.make()(torch.randn(2, 5))\n"
+    )
+    options = CheckOptions(use_cache=False, select=("SF501",))
+    session = CheckSession((str(tmp_path),), Settings(options)).run()
+    assert [(each.span.row, each.message.split("expects ")[1][0]) for each in session.findings()] == [
+        (5, "3")
+    ]

@@ -129,6 +129,11 @@ def test_encodings_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "4.30.2"', "4.30.2"),
         ("pyproject.toml", '[tool.poetry.dependencies]\nTransformers = "4.30.2"', "4.30.2"),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "*"', None),
+        (
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\ntransformers = {git = "https://a/b", rev = "1"}',
+            None,
+        ),
         ("pyproject.toml", '[tool.poetry.dependencies.transformers]\nversion = ">=4.30,<5.0"', "4.57"),
         ("pyproject.toml", '[tool.poetry.group.dev.dependencies]\ntransformers = ["^4", "^4.30"]', "4.57"),
         ("setup.cfg", "[options]\ninstall_requires =\n    torch\n    transformers<5\n", "4.57"),
@@ -348,6 +353,7 @@ def test_versions(text: str, valid: bool) -> None:
         ),
         ("uv.lock", UV_LOCK.replace("sentence-", "").replace("3.0.1", "4.0"), "transformers 4.0"),
         ("pyproject.toml", "[tool.poetry.dependencies]\naccelerate = '^0.30'", "accelerate 0.30"),
+        ("pyproject.toml", "[tool.poetry.dependencies]\nlightning = {git = 'https://a/b'}", "lightning 0.0"),
         ("setup.py", "setup(install_requires=['torch>=2.6', 'torch-geometric==2.0'])", "torch 2.6"),
         (
             "requirements.txt",
