@@ -379,3 +379,21 @@ def test_the_gradients_of_other_tensors_are_not_those_of_the_optimizer(
     check: Check, loss: str, number: int
 ) -> None:
     assert len(found(check, SHOWN.format(loss=loss))) == number
+
+
+WINDOW = """
+class Config:
+    window = {number}
+
+
+for step, (x, y) in enumerate(loader, 1):
+    optimizer.zero_grad()
+    criterion(model(x), y).backward()
+    if step % Config.window == 0:
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("number", "found_at"), [("1", 0), ("4", 1), ("int(1)", 1)])
+def test_a_window_of_one_pass_loses_no_gradients(check: Check, number: str, found_at: int) -> None:
+    assert len(found(check, WINDOW.format(number=number))) == found_at

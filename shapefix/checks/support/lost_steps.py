@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -79,7 +79,30 @@ def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[Optimize
     first = tests[0]
     if first is None or any(each is not first for each in tests) or first in around:
         return None
-    return steps[0], first
+    return None if _holds_in_each_pass(first.test, event.place.module) else (steps[0], first)
+
+
+def _holds_in_each_pass(test: cst.BaseExpression, module: Module) -> bool:
+    """Whether a condition is that of a window of one pass: `step % Config.window == 0` with `window = 1`."""
+    remainders = (node for node in (test, *nodes(test)) if is_remainder(node))
+    return any(_stated_number(node.right, module) == 1 for node in remainders)
+
+
+def _stated_number(node: cst.BaseExpression, module: Module) -> int | None:
+    """Return the number of a constant of the file, or of a class with settings."""
+    if isinstance(node, cst.Integer):
+        return node.evaluated_value
+    owner, _, name = dotted_name(node).rpartition(".")
+    bound = module.bindings.get(owner or name, ())
+    stated: Sequence[cst.CSTNode] = bound
+    if owner:
+        stated = [inner for each in bound if isinstance(each, cst.ClassDef) for inner in nodes(each.body)]
+    found = [
+        each.value
+        for each in stated
+        if isinstance(each, cst.Assign) and any(dotted_name(target.target) == name for target in each.targets)
+    ]
+    return found[0].evaluated_value if len(found) == 1 and isinstance(found[0], cst.Integer) else None
 
 
 def summed_window(
