@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import errno
 import os
 import re
 import stat
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,18 +53,25 @@ class RefusedFile(Unreadable):
 
 @dataclass(frozen=True)
 class SourceText:
-    """A decoded file: text has the original newlines, and no byte order mark."""
+    """A decoded file: text has the original newlines, and no byte order mark.
+
+    is_lossy is whether bytes of a comment are no text in the file's encoding.
+    """
 
     path: str
     text: str
     encoding: str = "utf-8"
     bom: bool = False
+    is_lossy: bool = False
 
     def encode(self) -> bytes:
         """Return the bytes of the file; exactly the original bytes for a text read from it.
 
-        Raises Unreadable when an edit brought in a character that the file's encoding does not have.
+        Raises Unreadable when an edit brought in a character that the file's encoding does not have, and for
+        a lossy text.
         """
+        if self.is_lossy:
+            raise Unreadable("has a comment that is not valid UTF-8; save it as UTF-8, and repair it then")
         try:
             body = self.text.encode(self.encoding)
         except UnicodeEncodeError as error:
@@ -165,7 +174,7 @@ def decode_source(path: str, data: bytes) -> SourceText:
     body = data[len(BYTE_ORDER_MARK) :] if bom else data
     declared = _declared_encoding(body)
     if declared is None:
-        return SourceText(path, _decode_utf8(body, coding_line=False), "utf-8", bom)
+        return _utf8_source(path, body, bom, coding_line=False)
     name, row = declared
     encoding = _codec_name(name, row)
     if bom and encoding != "utf-8":
@@ -174,8 +183,29 @@ def decode_source(path: str, data: bytes) -> SourceText:
             row,
         )
     if encoding == "utf-8":
-        return SourceText(path, _decode_utf8(body, coding_line=True), "utf-8", bom)
+        return _utf8_source(path, body, bom, coding_line=True)
     return SourceText(path, _decode_as(body, encoding, name, row), encoding, bom)
+
+
+def _utf8_source(path: str, body: bytes, bom: bool, *, coding_line: bool) -> SourceText:
+    """Decode UTF-8; Python imports a module with other bytes in comments."""
+    try:
+        return SourceText(path, _decode_utf8(body, coding_line), "utf-8", bom)
+    except Unreadable:
+        if not _is_importable(body):
+            raise
+        return SourceText(path, body.decode("utf-8", "replace"), "utf-8", bom, is_lossy=True)
+
+
+def _is_importable(body: bytes) -> bool:
+    """Check whether Python reads bytes as a module."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _declared_encoding(body: bytes) -> tuple[str, int] | None:

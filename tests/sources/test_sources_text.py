@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import importlib
 import io
 import os
+import sys
 import tokenize
 from pathlib import Path
 
@@ -92,10 +94,26 @@ def test_a_coding_line_ends_at_a_carriage_return_too() -> None:
 
 
 def test_latin_1_without_a_coding_line_is_refused_with_its_place() -> None:
-    error = refusal("x = 1\n# café = 'è'\n".encode("latin-1"))
+    error = refusal("x = 1\na = 'é'\n".encode("latin-1"))
     assert "not valid UTF-8 (byte 0xe9)" in error.message
     assert "coding" in error.message
     assert (error.row, error.column) == (2, 6)
+
+
+@pytest.mark.parametrize("before", [b"", b"# coding: utf-8\n"])
+def test_other_bytes_in_a_comment_are_read_as_python_imports_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes
+) -> None:
+    data = before + b"x = 1  # caf\xe9 \xbf\xef\ny = 2\n"
+    (tmp_path / "bytes_in_comment.py").write_bytes(data)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert importlib.import_module("bytes_in_comment").y == 2
+    monkeypatch.delitem(sys.modules, "bytes_in_comment")
+    source = decode(data)
+    assert source.text.count("\n") == data.count(b"\n")
+    assert source.text.endswith("\ny = 2\n")
+    with pytest.raises(Unreadable, match="save it as UTF-8"):
+        source.encode()
 
 
 def test_bytes_that_are_not_in_the_named_encoding_are_refused() -> None:
