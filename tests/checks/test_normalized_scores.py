@@ -40,6 +40,7 @@ def steps():
         ("y = net(x).softmax(1)\nF.cross_entropy(y, labels)\n_, best = torch.max(x.sum() * y, 1)", None),
         ("y = net(x)\nz = y.softmax(1)\ny = z + 1\nF.cross_entropy(z, labels)", None),
         ("y = net(x)\nz = y.softmax(1)\nfor y in z:\n    y.sum()\nF.cross_entropy(z, labels)", None),
+        ("y = net(x).softmax(1).cpu()\nF.cross_entropy(y, labels)\nprint(y.numpy())", None),
         ("y = net(x)\nif y.sum() > 0:\n    y = y.softmax(1)\nF.cross_entropy(y, labels)", None),
     ],
 )

@@ -190,8 +190,9 @@ _WITH_INDICES = frozenset({"max", "topk", "sort"})
 
 def _is_used_elsewhere(place: Place) -> bool:
     """Check for a result in a variable with several uses, other than choices of the largest."""
-    path = enclosing(place.module, place.node)
-    assign = path[-2] if len(path) > 1 else None
+    # `probabilities = scores.softmax(1).cpu()`
+    path = reversed(enclosing(place.module, place.node))
+    assign = next((node for node in path if isinstance(node, (cst.Assign, cst.BaseCompoundStatement))), None)
     target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
     scope = enclosing_function(place) or place.module.tree
     if not isinstance(target, cst.Name):
