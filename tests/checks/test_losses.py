@@ -71,6 +71,7 @@ def repairs(diagnostic: Diagnostic) -> list[tuple[Applicability, str]]:
         ),
         ("nn.Embedding(4, 4)(torch.zeros(8))", (Applicability.UNSAFE, ".long()")),
         ("nn.Embedding(4, 4)(torch.zeros(8).bool())", (Applicability.DISPLAY, "")),
+        ("x = torch.zeros(8)\nnn.Embedding(4, 4)((x - x.mean()) / x.std())", (Applicability.DISPLAY, "")),
         ("F.cross_entropy(torch.rand(8, 2), torch.zeros(8).bool())", (Applicability.SAFE, ".long()")),
         ("nn.Linear(4, 4)(torch.from_numpy(np.ones((2, 4))))", (Applicability.UNSAFE, ".float()")),
         ("nn.Conv2d(3, 4, 1)(torch.zeros(1, 3, 4, 4).byte())", (Applicability.UNSAFE, ".float()")),

@@ -23,7 +23,7 @@ from shapefix.interpreter.modules import Place, called_name, dotted_name, nodes
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
-from shapefix.tensors.ops import Op
+from shapefix.tensors.ops import NORMALIZATIONS, PRODUCTS, SOFTMAXES, Op
 
 _CASTS = {
     "float32": "float()",
@@ -230,6 +230,8 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
         yield Fix(Applicability.DISPLAY, text, (edit,))
     elif wanted == "int64" and _has_size_of_scores(event, error):
         yield Fix(Applicability.DISPLAY, _OF_ANOTHER_LOSS, ())
+    elif wanted == "int64" and is_floating(error.have) and _is_measured(event.operands[error.operand].tensor):
+        yield Fix(Applicability.DISPLAY, "pass whole numbers; these are the results of a computation", ())
     elif error.have == "bool" and wanted == "int64" and not is_by_class(event.function):
         yield Fix(Applicability.DISPLAY, "pass indices; True and False would be the indices 1 and 0", ())
     else:
@@ -241,6 +243,20 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
         yield Fix(
             Applicability.SAFE if safe else Applicability.UNSAFE, f"convert to {wanted}: `.{method}`", (edit,)
         )
+
+
+_OF_MEASURES = NORMALIZATIONS | PRODUCTS | SOFTMAXES | {Op.DIV, Op.SQRT, Op.LOG, Op.EXP, Op.IMAGE_NORMALIZE}
+"""Operations whose results are hardly ever whole."""
+
+
+def _is_measured(tensor: TensorValue) -> bool:
+    """Whether the numbers of a tensor are computed, so that a cast to integers loses what they say."""
+    step, left = tensor.origin, _FARTHEST
+    while step is not None and left:
+        if step.op in _OF_MEASURES:
+            return True
+        step, left = step.source, left - 1
+    return False
 
 
 def _has_size_of_scores(event: OpRejected, error: WrongDtype) -> bool:
