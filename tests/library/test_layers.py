@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from checking import Check
 from differential import agree, layouts
 
 SEQUENCES = """
@@ -600,3 +601,11 @@ def test_as_many_blocks_as_there_may_be_keep_what_each_keeps() -> None:
                 reveal(layer(torch.randn(2, 6, 8).transpose(0, 1)))
         """
     assert layouts(source) == ["(2, 6, 8) strides (48, 8, 1)", "?", "(6, 2, 8) strides (16, 8, 1)"]
+
+
+@pytest.mark.parametrize(("inside", "number"), [("\n    # TODO: your layers\n", 0), ("", 1)])
+def test_a_container_that_is_left_to_the_reader_may_do_anything(
+    check: Check, inside: str, number: int
+) -> None:
+    body = f"import torch\nfrom torch import nn\nbody = nn.Sequential({inside})  # nothing\n"
+    assert len(check(f"{body}nn.Linear(5, 2)(body(torch.zeros(2, 3)))\n", {"SF501"})) == number

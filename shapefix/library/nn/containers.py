@@ -173,6 +173,8 @@ def forward(call: Call) -> Value:
     value = call.value(0, "input") or Unknown()
     children = _children(call.receiver)
     if children.items is not None:
+        if not children.items and _is_unwritten(call.receiver):
+            return Unknown()
         ev, running = call.ev, call.ev.state[_Running].modules
         if any(each is call.receiver for each in running):
             # A module that holds itself: RecursionError.
@@ -198,6 +200,17 @@ def forward(call: Call) -> Value:
         if before.layout == after.layout:
             return once
     return Unknown()
+
+
+def _is_unwritten(container: Value | None) -> bool:
+    """Check for a template: `nn.Sequential(` with nothing but a comment before `)`."""
+    place = container.place if isinstance(container, LibraryObject) else None
+    if place is None or not isinstance(place.node, cst.Call) or place.node.args:
+        return False
+    span = place.span
+    rows = place.module.text.split("\n")[span.row - 1 : span.end_row]
+    # The end of the last row is not a part of the call.
+    return len(rows) > 1 and any("#" in row for row in rows[:-1])
 
 
 @method(SEQUENTIAL, "__iter__")
