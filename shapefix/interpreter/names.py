@@ -115,7 +115,9 @@ def _define(ev: Evaluator, module: Module, name: str, statements: list[Statement
 
 def _is_for_other_versions(ev: Evaluator, module: Module, statement: Statement) -> bool:
     """Check whether no permitted version of a library runs a statement: `if torch.__version__ >= "1.7":`."""
-    for outer, inner in pairwise(module.path_to(statement)):
+    # The path to a node takes a pass over the whole file.
+    path = module.path_to(statement) if "__version__" in module.text else ()
+    for outer, inner in pairwise(path):
         if isinstance(outer, cst.If) and inner is not outer.test and module.once(outer, _reads_version):
             ev.frames.append(Frame(module, scope_of(ev, module)))
             try:
