@@ -59,7 +59,8 @@ def is_stated_by_code(event: OpRejected) -> bool:
             if error.have.value is not None:
                 return True
             # The pooled height and width are 1: `x.flatten(1)`.
-            step, layout = step.source, None if step.source is None else step.source.layout
+            step = step.source
+            layout = None if step is None else step.layout
             dim = _before_ones(layout, error.have)
             continue
         if step.layout is None and layout is not None:
