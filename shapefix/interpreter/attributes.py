@@ -135,6 +135,9 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
         found = of_library(ev, base, owner, name, node)
         if found is not None:
             return found
+    for find in hooks.absent_attribute:
+        if (supplied := find(ev, owner, name)) is not None:
+            return supplied
     unknown = owner.fields[name] = Unknown(f"self.{name}")
     # The object may not have it: another path may read it after `hasattr`.
     ev.journal.doubt(owner.fields, name)

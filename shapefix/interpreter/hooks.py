@@ -18,7 +18,14 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ClassValue, FunctionValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import (
+    ClassValue,
+    FunctionValue,
+    InstanceValue,
+    LibraryObject,
+    Unknown,
+    Value,
+)
 
 Exit = Callable[[], None]
 """Function to call at the end of the hook's block."""
@@ -79,6 +86,9 @@ copied: Hooks[Callable[[Evaluator, Value, Value], None]] = Hooks()
 
 read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
+
+absent_attribute: Hooks[Callable[[Evaluator, InstanceValue, str], Value | None]] = Hooks()
+"""An attribute is read that neither an object nor its class has; returns its value if it is known."""
 
 missing_attribute: Hooks[Callable[[Evaluator, LibraryObject, str, cst.CSTNode], None]] = Hooks()
 """An attribute of an object of a library is read at a node for the first time, and its class lacks it."""

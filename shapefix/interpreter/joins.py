@@ -205,11 +205,11 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return Parameter(left.modules | right.modules)
     if isinstance(left, PerhapsNone) or isinstance(right, PerhapsNone) or is_none(left) or is_none(right):
         return _join_with_none(left, right, depth)
-    joined = _unknown(left, right)
+    unknown = _unknown(left, right)
     tensors = [_possible_tensor(side) for side in (left, right)]
     if tensors[0] is not None and tensors[1] is not None:
-        joined.tensor = _join_tensors(tensors[0], tensors[1], depth == PATHS)
-    return joined
+        unknown.tensor = _join_tensors(tensors[0], tensors[1], depth == PATHS)
+    return unknown
 
 
 def _possible_tensor(value: Value) -> TensorValue | None:

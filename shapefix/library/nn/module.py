@@ -347,10 +347,10 @@ def _wrapped_module(value: Value) -> Value | None:
     return None
 
 
-@method(MODULE, "@module")
-def unwrapped(call: Call) -> Value:
-    """Return the module itself: without an attribute of this name, it was known to be in a wrapper."""
-    return call.receiver or Unknown("module")
+@hooks.absent_attribute
+def unwrapped(ev: Evaluator, owner: InstanceValue, name: str) -> Value | None:
+    """Return the module itself for `model.module`: without such an attribute, it is in a wrapper there."""
+    return owner if name == "module" and is_own_module(owner) else None
 
 
 @method(DISTRIBUTED, "forward")
