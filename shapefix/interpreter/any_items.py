@@ -10,7 +10,7 @@ from shapefix.interpreter.texts import OneOfTexts
 from shapefix.interpreter.values import TEXT, Constant, Integer, Unknown, Value
 from shapefix.tensors.bounds import lower_bound
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED, ListedNumber
+from shapefix.tensors.symbols import UNBOUNDED, Atom, ListedNumber
 
 _MOST_CELLS = 4_000
 """Maximum number of items looked at in a list of lists."""
@@ -24,7 +24,7 @@ def any_of(items: Sequence[Value], depth: int = 0) -> Value:
     """An arbitrary one of these items; in rows of the same form the numbers and texts of each column."""
     # A list may contain itself, many times over.
     found = _any_row_of(items, depth + 1) if depth <= _DEEPEST else None
-    found = found or any_number(items) or _any_text(items)
+    found = found or any_number(items) or any_text(items)
     if found is not None:
         return found
     element = without_length(Contents(tuple(items))).element
@@ -61,10 +61,25 @@ def any_number(items: Sequence[Value]) -> Value | None:
     numbers = [each.value for each in items if isinstance(each, Constant) and type(each.value) is int]
     if len(numbers) < len(items) or len(set(numbers)) < 2:
         return None
-    return Integer(Size.from_symbol(ListedNumber(min(numbers), max(numbers))))
+    return Integer(Size.from_symbol(ListedNumber(numbers)))
 
 
-def _any_text(items: Sequence[Value]) -> Value | None:
+def numbers_of(size: Size) -> frozenset[int] | None:
+    """All values of an arbitrary number of a list, or of its remainder: `i` and `i % 5`; None for others."""
+    symbol = size.only_symbol
+    if isinstance(symbol, ListedNumber):
+        return frozenset(symbol.numbers)
+    divisor = symbol.right.value if isinstance(symbol, Atom) and symbol.op == "%" else None
+    if not isinstance(symbol, Atom) or divisor is None or divisor < 1:
+        return None
+    shift = symbol.left.terms.get((), 0)
+    listed = (symbol.left - shift).only_symbol
+    if not isinstance(listed, ListedNumber):
+        return None
+    return frozenset((number + shift) % divisor for number in listed.numbers)
+
+
+def any_text(items: Sequence[Value]) -> Value | None:
     """An arbitrary one of different texts; None for other items."""
     texts = [each.value for each in items if isinstance(each, Constant) and isinstance(each.value, str)]
     different = tuple(dict.fromkeys(texts))
@@ -75,10 +90,14 @@ def without_ends(value: Value, depth: int = 0) -> Value:
     """The same value without a known largest or smallest number: some may have been left out."""
     if isinstance(value, TupleValue) and depth < DEEPEST:
         return TupleValue(tuple(without_ends(item, depth + 1) for item in value.items), value.names)
-    symbols = value.size.symbols if isinstance(value, Integer) else ()
-    if isinstance(value, Integer) and any(isinstance(symbol, ListedNumber) for symbol in symbols):
+    if isinstance(value, Integer) and _is_of_list(value.size):
         return Integer(Size.symbol("n", least=min(1, max(lower_bound(value.size), UNBOUNDED))))
     return TEXT if isinstance(value, OneOfTexts) else value
+
+
+def _is_of_list(size: Size) -> bool:
+    """Check whether a number is an arbitrary one of a list, or a remainder."""
+    return any(isinstance(each, (Atom, ListedNumber)) for each in size.symbols)
 
 
 def alternatives(value: Value | None) -> tuple[Constant, ...] | None:

@@ -8,6 +8,7 @@ from functools import reduce
 import libcst as cst
 
 from shapefix.interpreter import arithmetic, hooks
+from shapefix.interpreter.any_items import without_ends
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.carried import LoopCarried
@@ -393,8 +394,12 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     since = now()
     over: list[Value] = []
 
+    tests = len(ev.frame.tests)
+
     def add(_: bool) -> None:
-        results.append(passed_tests(ev, item_of(ev, node.elt), None))
+        item = passed_tests(ev, item_of(ev, node.elt), None)
+        # A condition may leave out the largest number.
+        results.append(item if len(ev.frame.tests) == tests else without_ends(item))
 
     exact = _comprehend(ev, node.for_in, add, over)
     if isinstance(node, cst.SetComp):

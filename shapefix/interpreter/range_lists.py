@@ -46,7 +46,9 @@ def list_of_numbers(ev: Evaluator, node: cst.ListComp) -> Value | None:
     # A number of a list with gaps may not be any number between its ends.
     if len(set(numbers)) <= most - least or least == most:
         return None
-    return ListValue(None, Integer(Size.from_symbol(ListedNumber(least, most))), Size.of(len(numbers)))
+    return ListValue(
+        None, Integer(Size.from_symbol(ListedNumber(range(least, most + 1)))), Size.of(len(numbers))
+    )
 
 
 def item_of(ev: Evaluator, node: cst.BaseExpression) -> Value:
@@ -58,7 +60,7 @@ def item_of(ev: Evaluator, node: cst.BaseExpression) -> Value:
     known = [number for number in numbers if number is not None]
     if len(known) < 2 or known[0] == known[1]:
         return item
-    return Integer(Size.from_symbol(ListedNumber(min(known), max(known))))
+    return Integer(Size.from_symbol(ListedNumber(known)))
 
 
 def _range(ev: Evaluator, node: cst.BaseExpression) -> range | None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter import hooks
-from shapefix.interpreter.any_items import alternatives, any_number, any_of, entries_of, without_ends
+from shapefix.interpreter.any_items import (
+    alternatives,
+    any_number,
+    any_of,
+    entries_of,
+    numbers_of,
+    without_ends,
+)
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shape, Sizes, TupleValue
 from shapefix.interpreter.dictionaries import is_complete
@@ -158,6 +165,9 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
         return ListValue(None, without_ends(_element(owner)), length, owner.axes)
     if isinstance(index, Integer) and isinstance(index.size.only_symbol, SampleIndex) and items:
         return any_of(items)
+    numbers = numbers_of(index.size) if isinstance(index, Integer) and items else None
+    if numbers and items and all(0 <= number < len(items) for number in numbers):
+        return any_of([items[number] for number in sorted(numbers)])
     return _element(owner)
 
 

@@ -235,7 +235,10 @@ def arange(call: Call) -> Value:
     whole = all(isinstance(v, Integer) or (isinstance(v, Constant) and type(v.value) is int) for v in bounds)
     kinds = [_scalar(value) for value in bounds]
     default = "int64" if whole else "float64" if "float64" in kinds else None
+    numbers = [value.value for value in bounds if isinstance(value, Constant) and type(value.value) is int]
     length = given.shape("stop") if len(bounds) == 1 and whole else [Size.symbol("length")]
+    if len(numbers) == len(bounds) > 1 and numbers[2:] != [0]:
+        length = [Size.of(len(range(*numbers)))]
     made = array_of(call, length, stated_dtype(given, default))
     if isinstance(bounds[-1], Constant) and bounds[-1].value == 1 and len(bounds) == 3:
         bounds.pop()

@@ -13,8 +13,10 @@ from shapefix.library.numpy_arrays import (
     numpy_dtype,
     of_same_memory,
     with_numbers_of,
+    with_range,
 )
 from shapefix.library.numpy_signatures import arguments_of_numpy
+from shapefix.library.ops.value_range import range_of
 from shapefix.library.registry import function, method
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import product
@@ -101,9 +103,12 @@ def repeated(call: Call) -> Value:
     layout = None
     if call.name.endswith("tile"):
         layout = _as_torch(call, "torch.tile", held, others[0])
-    elif _is_int(others[0]) and _is_int(others[1]):
-        layout = _as_torch(call, "torch.repeat_interleave", held, *others)
-    return new_array(call, None if layout is None else contiguous(layout.sizes), held.dtype, held)
+    else:
+        given = [each for each in others if not isinstance(each, Constant) or each.value is not None]
+        if all(map(_is_int, given)):
+            layout = _as_torch(call, "torch.repeat_interleave", held, *given)
+    made = new_array(call, None if layout is None else contiguous(layout.sizes), held.dtype, held)
+    return with_range(made, range_of(held))
 
 
 @function("numpy.ascontiguousarray")

@@ -23,7 +23,7 @@ from shapefix.library.numpy_random import RANDOM_STATE
 from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.clamped_exponentials import exponential
 from shapefix.library.ops.nested_lists import leaf_dtype
-from shapefix.library.ops.value_range import TRUTH, combined, drawn, either, listed, part_of, range_of
+from shapefix.library.ops.value_range import TRUTH, combined, drawn, either, listed, of_all, part_of, range_of
 from shapefix.library.ops.value_range import different as distinct
 from shapefix.library.python.numbers import root
 from shapefix.library.registry import function, method
@@ -259,7 +259,8 @@ def joined(call: Call) -> Value:
     dtype = parts[0].dtype
     for part in parts[1:]:
         dtype = promoted(dtype, part.dtype)
-    return new_array(call, _joined_layout(call, parts, given.number("axis")), dtype, parts[0])
+    made = new_array(call, _joined_layout(call, parts, given.number("axis")), dtype, parts[0])
+    return with_range(made, of_all(parts, complete=True))
 
 
 def _first(values: Mapping[str, Value]) -> str:

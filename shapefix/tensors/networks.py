@@ -154,13 +154,19 @@ def check_state(
     """Check the state of an RNN for an input of the given layout; operand is the state's operand number.
 
     The state is (count, B, width), or (count, width) for an unbatched input; count is the number of layers
-    times the number of directions. Raises ShapeError if the state provably does not fit.
+    times the number of directions. Raises ShapeError if the state provably does not fit, or for (B, count,
+    width), which fits only if both sizes are equal by chance.
     """
     if layout.rank not in (2, 3):
         return
     check_rank(state, (layout.rank,), operand)
     if count is not None:
         check_size(state.sizes[0], count, 0, operand)
+        if layout.rank == 3 and batch_first is not None:
+            batch, number = layout.sizes[0 if batch_first else 1], Size.of(count)
+            if state.sizes[0] == batch != number and state.sizes[1] == number:
+                message = f"expected {number} layers and directions in dimension 0, got the batch {batch}"
+                raise SizeMismatch(message, batch, number, dim=0, operand=operand)
     if width is not None:
         check_size(state.sizes[-1], width, state.rank - 1, operand)
     if layout.rank == 3 and batch_first is not None:

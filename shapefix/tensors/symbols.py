@@ -6,6 +6,8 @@ import itertools
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from shapefix.tensors.polynomials import Size
 
 _serials = itertools.count()
@@ -141,12 +143,12 @@ class SampleIndex(Symbol):
 class ListedNumber(Symbol):
     """Arbitrary number of a list of known numbers, from smallest to largest."""
 
-    __slots__ = ("largest", "smallest")
+    __slots__ = ("largest", "numbers", "smallest")
 
-    def __init__(self, smallest: int, largest: int) -> None:
-        super().__init__("n", min(smallest, 1))
-        self.smallest = smallest
-        self.largest = largest
+    def __init__(self, numbers: Collection[int]) -> None:
+        self.smallest, self.largest = min(numbers), max(numbers)
+        super().__init__("n", min(self.smallest, 1))
+        self.numbers = numbers
 
 
 class DistinctCount(Symbol):

@@ -70,7 +70,10 @@ LOADER = """\
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, SubsetRandomSampler, TensorDataset, random_split
+from torch.utils.data import RandomSampler, SequentialSampler
+import random
 
+random.seed(1)
 labels = [1, 2, 3] * 4
 
 
@@ -82,6 +85,7 @@ class Rows(Dataset):
         return torch.rand(4), {item}
 
 
+rows = Rows()
 for x, y in {loader}:
     nn.functional.cross_entropy(nn.Linear(4, 3)(x), y)
 """
@@ -101,6 +105,20 @@ for x, y in {loader}:
         ("labels[i] if labels[i] < 3 else 0", "DataLoader(Rows(), batch_size=4)"),
         ("labels[i]", "DataLoader(Subset(Rows(), [0, 1, 3, 4]), batch_size=4)"),
         ("labels[i]", "DataLoader(Rows(), sampler=SubsetRandomSampler([0, 1]), batch_size=4)"),
+        ("labels[i]", "DataLoader(rows, sampler=RandomSampler(rows), batch_size=4)"),
+        ("labels[i]", "DataLoader(rows, sampler=SequentialSampler(rows), batch_size=4)"),
+        ("labels[i] - 1", "DataLoader(rows, sampler=RandomSampler(rows), batch_size=4)"),
+        ("labels[i]", "DataLoader(rows, sampler=SequentialSampler(range(2)), batch_size=4)"),
+        (
+            "labels[i]",
+            "DataLoader(rows, sampler=RandomSampler(data_source=rows), batch_size=4)",
+        ),
+        ("random.choice([1, 2, 3])", "DataLoader(Rows(), batch_size=4)"),
+        ("random.choice([0, 1, 2])", "DataLoader(Rows(), batch_size=4)"),
+        ("i % 4", "DataLoader(Rows(), batch_size=4)"),
+        ("i % 3", "DataLoader(Rows(), batch_size=4)"),
+        ("labels[i]", "DataLoader([(torch.rand(4), i % 4) for i in range(12)], batch_size=4)"),
+        ("labels[i]", "DataLoader([(torch.rand(4), i % 3) for i in range(12)], batch_size=4)"),
         ("labels[i]", "DataLoader(TensorDataset(torch.rand(3, 4), torch.arange(1, 4)), batch_size=2)"),
         ("labels[i]", "DataLoader(TensorDataset(torch.rand(3, 4), torch.arange(3)), batch_size=2)"),
     ],

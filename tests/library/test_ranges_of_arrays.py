@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,15 @@ import pytest
 import torch
 from checking import Check
 
-HEAD = "import io\nimport numpy as np\nimport pandas as pd\nimport torch\nfrom torch import nn\n\n"
+HEAD = """\
+import io
+import random
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+"""
 RANGES = """
 1 4 np.random.randint(1, 5, size=500)
 0 4 np.random.randint(5, size=(20, 30))
@@ -24,6 +33,20 @@ RANGES = """
 1 3 np.array([1, 2, 3, 1])
 0 2 np.array([1, 2, 3, 1]) - 1
 1 6 np.arange(1, 7)
+1 5 np.arange(1, 6).repeat(8)
+1 5 np.repeat(np.arange(1, 6), 8)
+1 5 np.tile(np.arange(1, 6), 4)
+0 7 np.concatenate([np.arange(2), np.full(3, 7)])
+2 7 np.stack([np.full(3, 2), np.full(3, 7)])
+1 5 torch.cat([torch.full((10,), 1), torch.full((10,), 5)])
+0 6 torch.cat([torch.randint(0, 7, (500,)), torch.full((3,), 2)])
+1 5 torch.stack([torch.arange(1, 4), torch.arange(3, 6)])
+1 5 torch.arange(1, 6)[torch.randint(0, 5, (500,))]
+1 5 [random.choice([1, 2, 3, 4, 5]) for _ in range(500)]
+1 5 [row[1] for row in [(0.5, i % 5 + 1) for i in range(400)]]
+0 3 [row[1] for row in [(0.5, (i + 3) % 4) for i in range(30)]]
+0 3 [row[1] for row in [(0.5, i // 50) for i in range(200)]]
+1 13 [int(random.randint(0, 99) % 13) + 1 for _ in range(5000)]
 7 7 np.full((3, 4), 7)
 0 0 np.zeros(5, dtype=np.int64)
 1 1 np.ones(5, dtype=np.int64)
@@ -94,6 +117,15 @@ torch.arange(500)[:10]
 [i % 7 for i in range(3)]
 [i % 2 * 3 for i in range(300)]
 [x % 5 for x in [0, 5, 10]]
+[row[1] for row in [(0.5, x % 5) for x in [0, 5, 10]]]
+[row[1] for row in [(0.5, i % 7) for i in range(3)]]
+[row[1] for row in [(0.5, 2 * i % 8) for i in range(300)]]
+[row[1] for row in [(0.5, i % 8) for i in range(300)] if row[1] < 3]
+torch.cat([torch.arange(3), torch.arange(9)[:3]])
+torch.arange(1, 6)[torch.randint(0, 3, (500,))]
+torch.arange(1, 6)[torch.randint(0, 5, (1,)) * 0]
+[random.choice([1, 2, 30][:2]) for _ in range(50)]
+np.concatenate([np.arange(3), np.arange(9)[:3]])
 torch.where(torch.randint(0, 256, (500,)) > 3, 0, torch.randint(0, 4, (500,)))
 [b for a, b in [(i, i % 2 * 3) for i in range(40)] if b < 2]
 [{"a": 0, "b": 9}.get(name[0], 1) for name in [f"a{i}" for i in range(20)]]
@@ -147,7 +179,7 @@ def _looked_up(made: str, rows: int) -> str:
 
 
 def _numbers(made: str) -> torch.Tensor:
-    return torch.as_tensor(eval(made, {"np": np, "pd": pd, "torch": torch, "io": io}))
+    return torch.as_tensor(eval(made, {"np": np, "pd": pd, "torch": torch, "io": io, "random": random}))
 
 
 @pytest.mark.parametrize("line", RANGES)
@@ -295,6 +327,13 @@ def add(label):\\n    if label < 3:\\n        kept.append(label)\\nfor label in 
 def add(i):\\n    if i > 2:\\n        return\\n    kept.append(i)\\nfor label in labels:\\n    add(label)
 kept = [label for _, label in sorted(zip(labels, labels))[:5]]
 kept = labels[:3]
+for label in labels:\\n    each = (label + 12) % 6\\n    if each < 3:\\n        kept.append(each)
+kept = [row[1] for row in [(0, label % 6) for label in labels] if row[1] < 3]
+rows = [(0, i % 6) for i in range(60)]\\nfor _, each in rows:\\n    if each < 3:\\n        kept.append(each)
+rows = [(0, i % 6) for i in range(60)]\\nkept = [each for _, each in rows if each < 3]
+rows = [(0, i % 6) for i in range(60)]\\nkept = [min(each, 2) for _, each in rows]
+rows = [(0, i % 6) for i in range(60)]\\nkept = [each for _, each in rows[:3]]
+import random\\nkept = [each for each in [random.choice([0, 1, 5]) for _ in range(30)] if each < 3]
 kept = [min(label, 2) for label in labels]
 kept = [label for label in set(labels) - {3, 4, 5}]
 kept = [{"0": 0, "1": 1, "2": 2, "3": 0, "4": 1, "5": 2}[str(label)] for label in labels]

@@ -324,6 +324,9 @@ def _of_state(event: OpRejected, error: SizeMismatch | WrongRank, name: str, siz
     if given is not None:
         have = [error.have if dim == error.dim else size for dim, size in enumerate(given.sizes)]
         want = [error.want if dim == error.dim else size for dim, size in enumerate(given.sizes)]
+        if given.rank == 3 and error.dim == 0 and given.sizes[1] == error.want:
+            # Layers and batch are swapped: torch states both sizes.
+            want[1] = given.sizes[0]
     return ExpectedError("RuntimeError", f"Expected {state} size ({_numbers(want)}), got [{_numbers(have)}]")
 
 

@@ -43,7 +43,9 @@ _DATA = "torch.utils.data"
 LOADER = f"{_DATA}.DataLoader"
 declare(LOADER, "builtins.object")
 DISTRIBUTED_SAMPLERS = (f"{_DATA}.distributed.DistributedSampler", f"{_DATA}.DistributedSampler")
-for _kind in DISTRIBUTED_SAMPLERS:
+_COMPLETE_SAMPLERS = (f"{_DATA}.RandomSampler", f"{_DATA}.SequentialSampler")
+"""Samplers that get to each sample, unless they have more than one argument."""
+for _kind in (*DISTRIBUTED_SAMPLERS, *_COMPLETE_SAMPLERS):
     declare(_kind, "builtins.object")
 
 
@@ -57,6 +59,14 @@ class Counted(Fact):
     """Number of batches of a loader, read by the code."""
 
     batches: Size
+
+
+@function(*_COMPLETE_SAMPLERS)
+def make_sampler(call: Call) -> Value:
+    if call.arguments.open or len(call.arguments.positional) > 1:
+        return Unknown()
+    given = dict.fromkeys(("data_source",), call.value(0, "data_source") or Unknown())
+    return LibraryObject(call.name, given | call.arguments.keywords, call.place)
 
 
 @method(LOADER, "__len__")
@@ -166,6 +176,17 @@ class _Made:
     none: tuple[Place, ...] = ()
 
 
+def _is_complete(sampler: Value, dataset: Value) -> bool:
+    """Check that a loader gets to each sample of its dataset: without a sampler, or with a complete one."""
+    if isinstance(sampler, LibraryObject) and sampler.kind in _COMPLETE_SAMPLERS:
+        return len(sampler.arguments) == 1 and sampler.arguments.get("data_source") is dataset
+    return _is_none(sampler)
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
 def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = False) -> _Made | None:
     """One batch of the loader, or the first: samples combined by the collate function or torch's default."""
     fields = loader.fields
@@ -177,8 +198,7 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
         size = size.only_symbol.full
     collator = fields["collate_fn"]
     since = now()
-    sampler = (fields["sampler"], fields["batch_sampler"])
-    is_whole = all(isinstance(each, Constant) and each.value is None for each in sampler)
+    is_whole = _is_complete(fields["sampler"], dataset) and _is_none(fields["batch_sampler"])
     one = sample(call, dataset, is_whole)
     none: tuple[Place, ...] = ()
     if isinstance(one, PerhapsNone):

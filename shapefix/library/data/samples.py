@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from shapefix.domains.raggedness import over_samples
+from shapefix.interpreter.any_items import any_text
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue, elements
@@ -76,6 +77,9 @@ def _alike(values: Sequence[Value], lengths: Lengths) -> Value:
         return _alike_tensors(tensors, lengths)
     if all(_is_number(value) for value in values):
         return without_length(Contents(tuple(values))).element or first
+    text = any_text(values)
+    if text is not None:
+        return text
     joined: Value = reduce(join, values)
     return joined
 

@@ -14,7 +14,7 @@ from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.ops.scatters import check_scatter
-from shapefix.library.ops.value_range import any_of, different, fitting, listed, part_of, range_of
+from shapefix.library.ops.value_range import any_of, different, fitting, listed, of_all, part_of, range_of
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import arguments_of
@@ -68,7 +68,9 @@ def cat(call: Call) -> Value:
     if complete and call.ev.state[Batches].vary:
         given = {"tensors": ListValue(tuple(parts))}
         try_last_batch(call, given, lambda fewer: _joined(fewer["tensors"], dim))
-    return trace(call, as_result(call, layout, Op.CAT, dtype=_dtype(parts), device=parts[0].device), parts[0])
+    made = as_result(call, layout, Op.CAT, dtype=_dtype(parts), device=parts[0].device)
+    made.extremes = fitting(of_all(parts, complete=complete), made.dtype)
+    return trace(call, made, parts[0])
 
 
 def _joined(tensors: Value, dim: int) -> Layout:
@@ -103,9 +105,9 @@ def stack(call: Call) -> Value:
         sizes = list(layouts[0].sizes)
         sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, _count(call))
         layout = contiguous(sizes)
-    return trace(
-        call, as_result(call, layout, Op.STACK, dtype=_dtype(parts), device=parts[0].device), parts[0]
-    )
+    made = as_result(call, layout, Op.STACK, dtype=_dtype(parts), device=parts[0].device)
+    made.extremes = fitting(of_all(parts, complete=complete), made.dtype)
+    return trace(call, made, parts[0])
 
 
 def _count(call: Call) -> Size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from shapefix.interpreter.calls import Call
@@ -17,6 +17,7 @@ from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import (
     UNBOUNDED,
+    Atom,
     DistinctCount,
     DrawnNumber,
     LargestNumber,
@@ -90,7 +91,7 @@ def full_of(made: TensorValue, value: Value | None) -> TensorValue:
 
 def _range_of(number: Size) -> ValueRange:
     """Range of tensors of this number; with an arbitrary number from a list, that of the whole list."""
-    kinds = (ListedNumber, DrawnNumber, RangeItem)
+    kinds = (ListedNumber, DrawnNumber, RangeItem, Atom)
     symbols = [symbol for symbol in number.symbols if isinstance(symbol, kinds)]
     if len(symbols) != 1:
         return ValueRange(number, number)
@@ -98,24 +99,50 @@ def _range_of(number: Size) -> ValueRange:
     bounds = _bounds(listed)
     if bounds is None:
         return ValueRange(number, number)
-    ends = [substitute(number, {listed: end}) for end in bounds]
-    if ends[0].value is None or ends[1].value is None or number.terms.keys() - {(), (listed,)}:
+    if number.terms.keys() - {(), (listed,)}:
         return ValueRange(number, number)
-    least, most = sorted(ends, key=lambda end: end.value or 0)
-    return ValueRange(least, most, drawn=True)
+    least, most = sorted(number.terms[(listed,)] * end + number.terms.get((), 0) for end in bounds)
+    return ValueRange(Size.of(least), Size.of(most), drawn=True)
 
 
-def _bounds(listed: ListedNumber | DrawnNumber | RangeItem) -> tuple[int, int] | None:
+def _bounds(listed: ListedNumber | DrawnNumber | RangeItem | Atom) -> tuple[int, int] | None:
     """Smallest and largest number of a symbol; None if they are not known."""
     if isinstance(listed, ListedNumber):
         return listed.smallest, listed.largest
     if isinstance(listed, DrawnNumber):
         return listed.least, listed.largest
-    start, stop, step = listed.start.value, listed.stop.value, listed.step.value
-    if start is None or stop is None or not step or not range(start, stop, step):
+    if isinstance(listed, Atom):
+        return _bounds_of_quotient(listed)
+    numbers = _counted(listed)
+    return None if numbers is None else (min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1]))
+
+
+def _counted(item: RangeItem) -> range | None:
+    """All numbers of a range; None if they are not known."""
+    start, stop, step = item.start.value, item.stop.value, item.step.value
+    if start is None or stop is None or not step:
         return None
-    numbers = range(start, stop, step)
-    return min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
+    return range(start, stop, step) or None
+
+
+def _bounds_of_quotient(atom: Atom) -> tuple[int, int] | None:
+    """Smallest and largest number of `i % 5` or `i // 5`; of a remainder by default all below the divisor."""
+    divisor, shift = atom.right.value, atom.left.terms.get((), 0)
+    symbol = (atom.left - shift).only_symbol
+    if atom.op not in ("%", "//") or divisor is None or divisor < 1 or symbol is None:
+        return None
+    numbers: Collection[int] | None = None
+    if isinstance(symbol, RangeItem):
+        numbers = _counted(symbol)
+    elif isinstance(symbol, DrawnNumber):
+        numbers = range(symbol.least, symbol.largest + 1)
+    elif isinstance(symbol, ListedNumber):
+        numbers = symbol.numbers
+    if numbers is not None and len(numbers) <= _MOST:
+        shifted = [number + shift for number in numbers]
+        found = [each % divisor if atom.op == "%" else each // divisor for each in shifted]
+        return min(found), max(found)
+    return (0, divisor - 1) if atom.op == "%" and not isinstance(symbol, ListedNumber) else None
 
 
 def outside_of(ids: TensorValue, classes: Size, ignored: int | None = None) -> Size | None:
@@ -181,6 +208,19 @@ def part_of(known: ValueRange | None) -> ValueRange | None:
     return None if known is None else replace(known, drawn=True)
 
 
+def of_all(parts: Sequence[TensorValue], *, complete: bool) -> ValueRange | None:
+    """Range of the elements of all these tensors; if they are not all, any of their elements may be there."""
+    known = [range_of(part) for part in parts]
+    if len(known) == 1:
+        return known[0] if complete else part_of(known[0])
+    found = [each for each in known if each is not None and each.least.value is not None]
+    if not found or len(found) < len(parts) or any(each.most.value is None for each in found):
+        return None
+    least, most = min(each.least.value or 0 for each in found), max(each.most.value or 0 for each in found)
+    is_drawn = not complete or any(each.drawn for each in found)
+    return ValueRange(Size.of(least), Size.of(most), is_drawn, _values(found))
+
+
 def any_of(one: TensorValue | ValueRange | None, other: TensorValue | ValueRange | None) -> ValueRange | None:
     """Range of one of two tensors: that of both together."""
     left, right = (
@@ -209,9 +249,20 @@ def selected(source: TensorValue, made: TensorValue, index: Value) -> TensorValu
     entries = elements(index) or (index,)
     is_mask = any(isinstance(e, TensorValue) and e.dtype in (None, "bool", "uint8") for e in entries)
     is_unknown = any(isinstance(e, (Unknown, ListValue)) for e in entries)
-    if source.extremes is not None and source.extremes.drawn and not is_mask and not is_unknown:
+    is_random = source.extremes is not None and (source.extremes.drawn or _reaches_all(source, entries))
+    if is_random and not is_mask and not is_unknown:
         return chosen(source, made)
     return made
+
+
+def _reaches_all(source: TensorValue, entries: Sequence[Value]) -> bool:
+    """Whether random indices may select each element of a tensor of one dimension."""
+    ids = entries[0] if len(entries) == 1 else None
+    if not isinstance(ids, TensorValue) or source.layout is None or source.layout.rank != 1:
+        return False
+    known = range_of(ids)
+    is_from_first = known is not None and known.drawn and same(known.least, 0) is True
+    return is_from_first and known is not None and same(known.most, source.layout.sizes[0] - 1) is True
 
 
 def listed(made: TensorValue, data: Value | None) -> TensorValue:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.domains.raggedness import Origin
+from shapefix.interpreter.any_items import any_number
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
@@ -51,6 +52,14 @@ def in_range(call: Call) -> Value:
     start, stop = (_stated(given.values.get(name)) for name in ("start", "stop"))
     least = 0 if "start" not in given.values else start
     return drawn_number(call, least, stop - 1 if type(stop) is int else None)
+
+
+@function("random.choice")
+def any_item(call: Call) -> Value:
+    """Arbitrary number of a list of known ones; Unknown for other items."""
+    given = call.value(0, "seq")
+    items = elements(given) or ()
+    return any_number(items) or Unknown()
 
 
 @function("random.sample", "random.choices")
