@@ -67,6 +67,8 @@ OPTIONAL = {
     "cv2",
     "einops",
     "flax",
+    "looseversion",
+    "pkg_resources",
     "huggingface_hub",
     "jaxtyping",
     "peft",

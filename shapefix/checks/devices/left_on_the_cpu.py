@@ -150,7 +150,7 @@ def _depends_on_device(event: DeviceMismatch, made: Place) -> bool:
 
 
 def _derived_names(function: cst.FunctionDef, names: set[str]) -> set[str]:
-    """Return the variables that a function assigns values made of some variables, such as `self.filter`."""
+    """Return some variables, such as `self.filter`, and those of a function made of them."""
     found = set(names)
     for node in nodes(function):
         if isinstance(node, cst.Assign) and any(

@@ -250,7 +250,7 @@ _OF_MEASURES = NORMALIZATIONS | PRODUCTS | SOFTMAXES | {Op.DIV, Op.SQRT, Op.LOG,
 
 
 def _is_measured(tensor: TensorValue) -> bool:
-    """Whether the numbers of a tensor are computed, so that a cast to integers loses what they say."""
+    """Whether the numbers of a tensor are computed: a cast to integers would lose them."""
     step, left = tensor.origin, _FARTHEST
     while step is not None and left:
         if step.op in _OF_MEASURES:

@@ -139,7 +139,7 @@ def _combined(
 
 
 def _uses_transformers(run: ProbeRun) -> bool:
-    """Whether a file of the project that ran names transformers: peft knows its models."""
+    """Whether an executed file of the project names transformers: peft knows its models."""
     script = run.observed.first(ScriptLine)
     files = [line["file"] for line in run.observed.of(SourceLine)]
     return any("transformers" in _source(name) for name in (*files, script["file"] if script else ""))

@@ -60,7 +60,7 @@ class MemoryTrials:
         return tried
 
     def note_adapters(self) -> None:
-        """Write that an optimizer trains adapters."""
+        """Write a line for an optimizer of adapters."""
         self._write("lora")
 
     def _write(self, what: Literal["checkpointing", "bf16", "lora"]) -> None:
