@@ -141,7 +141,13 @@ def test_the_report_on_all_projects_is_short(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-@every_broken
+@pytest.mark.parametrize(
+    ("project", "death"),
+    [
+        pytest.param(*each, id=each[0].folder.name, marks=pytest.mark.long if number % 3 else ())
+        for number, each in enumerate(BROKEN)
+    ],
+)
 def test_before_dies_with_the_exception_and_at_the_place_stated(project: Project, death: Death) -> None:
     run = train(project.command, project.before)
     assert run.returncode != 0

@@ -88,7 +88,13 @@ def test_a_time_limit_within_native_code_is_kept_too(tmp_path: Path) -> None:
 SLOW = "import time\ntime.sleep(6)\n"
 
 
-@pytest.mark.parametrize("imported", ["import slow", "__import__('slow')", "import fast"])
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "import slow",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("__import__('slow')", "import fast")),
+    ],
+)
 def test_imports_of_libraries_do_not_count_against_the_time_limit(tmp_path: Path, imported: str) -> None:
     libraries = tmp_path / "lib" / "site-packages"
     libraries.mkdir(parents=True)

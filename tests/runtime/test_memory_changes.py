@@ -204,8 +204,8 @@ def proved(folder: Path, text: str, what: str, share: float) -> tuple[ChangeSear
     ("what", "share", "code"),
     [
         ("batch", 0.6, "fitting = 32"),
-        ("checkpointing", 0.8, "checkpoint(block, x"),
-        ("bf16", 0.9, 'torch.autocast("cuda"'),
+        pytest.param("checkpointing", 0.8, "checkpoint(block, x", marks=pytest.mark.long),
+        pytest.param("bf16", 0.9, 'torch.autocast("cuda"', marks=pytest.mark.long),
         ("checkpointing+bf16", 0.8, "checkpoint(block, x"),
     ],
 )
@@ -242,6 +242,7 @@ def test_a_change_that_does_not_fit_is_not_proposed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_change_is_shown_and_written(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(SCRIPT)

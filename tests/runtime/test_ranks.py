@@ -162,6 +162,8 @@ def test_what_differs_in_the_model_is_told_as_torch_words_it(tmp_path: Path) -> 
     assert "params" in ran.found[0].message
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
     script = """
     import os
@@ -290,6 +292,8 @@ def test_sharded_models_train(tmp_path: Path, sharding: str) -> None:
     assert any("scatter" in each for each in names)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_forward_of_a_sharded_model_on_one_rank_only(tmp_path: Path) -> None:
     script = SHARDED.replace("    #\n", FULLY, 1).replace("        #\n", "        if not rank: model(x)\n")
     ran = ranked(tmp_path, script)
@@ -322,6 +326,8 @@ ASYNCHRONOUS = """
 """
 
 
+@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -414,6 +420,8 @@ def test_two_nodes_report_all_ranks(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_ranks_of_two_nodes_that_do_not_meet(tmp_path: Path) -> None:
     for code, output in on_two_nodes(tmp_path, "unequal", "0.1"):
         assert code == 1, output

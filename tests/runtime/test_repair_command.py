@@ -275,6 +275,8 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_fault_of_one_rank_is_repaired(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(RANKS)
