@@ -84,12 +84,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the examples of the rule pages that run with torch as slow, and run slow tests first.
 
     Otherwise the last minutes belong to a few slow tests, and processes are idle. Tests of one page come one
-    after the other: a process remembers what an example of the page has done.
+    after the other: a process remembers what an example of the page has done. Tests that wait for scripts are
+    spread over the others, so that the cores are busy all the time.
     """
     for item in items:
         if item.path.stem == "test_pages_run" and "example" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: (item.get_closest_marker("slow") is None, _page(item)))
+    waiting = [item for item in items if _WAITING.intersection(item.path.parts)]
+    others = [item for item in items if not _WAITING.intersection(item.path.parts)]
+    spread = [(number / len(each), item) for each in (waiting, others) for number, item in enumerate(each)]
+    items[:] = [item for _, item in sorted(spread, key=lambda pair: pair[0])]
+
+
+_WAITING = frozenset({"runtime", "projects", "server"})
+"""Folders of tests that start scripts, and wait for them."""
 
 
 def _page(item: pytest.Item) -> tuple[str, str]:

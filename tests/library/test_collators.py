@@ -16,6 +16,7 @@ from differential import interpret
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.texts import OneOfTexts
 from shapefix.interpreter.values import Constant, Float, Integer, Number, Text, Unknown, Value
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
@@ -196,6 +197,8 @@ class Bound:
                     del self.values[symbol]
         elif isinstance(one, Constant):
             assert one.value == other, f"{where} is {other!r}"
+        elif isinstance(one, OneOfTexts):
+            assert other in one.values, f"{where} is {other!r}"
         else:
             kinds = {Integer: int, Float: float, Number: (int, float), Text: str}
             assert isinstance(other, kinds[type(one)]), f"{where} is {other!r}"  # type: ignore[arg-type]

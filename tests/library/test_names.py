@@ -67,6 +67,7 @@ OPTIONAL = {
     "cv2",
     "einops",
     "flax",
+    "importlib_metadata",
     "looseversion",
     "pkg_resources",
     "huggingface_hub",
