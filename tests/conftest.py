@@ -80,25 +80,25 @@ def unprivileged() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the examples of the rule pages that run with torch as slow, and run slow tests first.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the examples of the rule pages that run with torch as slow, and deal the tests to the processes.
 
-    Otherwise the last minutes belong to a few slow tests, and processes are idle. Tests of one page come one
-    after the other: a process remembers what an example of the page has done. Tests that wait for scripts are
-    spread over the others, so that the cores are busy all the time.
+    Each process gets its share of the slow tests, and runs them first. Otherwise the last minutes belong to a
+    few slow tests, and processes are idle. Tests of one file, or of one page, come one after the other: a
+    process remembers what an example of the page has done.
     """
     for item in items:
         if item.path.stem == "test_pages_run" and "example" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: (item.get_closest_marker("slow") is None, _page(item)))
-    waiting = [item for item in items if _WAITING.intersection(item.path.parts)]
-    others = [item for item in items if not _WAITING.intersection(item.path.parts)]
-    spread = [(number / len(each), item) for each in (waiting, others) for number, item in enumerate(each)]
-    items[:] = [item for _, item in sorted(spread, key=lambda pair: pair[0])]
-
-
-_WAITING = frozenset({"runtime", "projects", "server"})
-"""Folders of tests that start scripts, and wait for them."""
+    processes: int = getattr(config, "workerinput", {}).get("workercount", 1)
+    dealt: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    for is_fast in (False, True):
+        chosen = (item for item in items if (item.get_closest_marker("slow") is None) is is_fast)
+        for _, group in itertools.groupby(chosen, key=_page):
+            # Each process begins with as many tests as the others.
+            min(dealt, key=len).extend(group)
+    items[:] = itertools.chain.from_iterable(dealt)
 
 
 def _page(item: pytest.Item) -> tuple[str, str]:

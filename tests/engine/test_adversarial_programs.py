@@ -51,7 +51,13 @@ def assert_bounded(program: AdversarialProgram, found: ChildAnswer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(each, id=each.name, marks=pytest.mark.long if number % 2 else ())
+        for number, each in enumerate(PROGRAMS.values())
+    ],
+)
 def test_small_programs(program: AdversarialProgram, tmp_path: Path) -> None:
     assert_bounded(program, answer(program, program.small, tmp_path))
 

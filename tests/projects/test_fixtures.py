@@ -163,7 +163,13 @@ def test_before_dies_with_the_exception_and_at_the_place_stated(project: Project
 
 
 @pytest.mark.slow
-@every_project
+@pytest.mark.parametrize(
+    "project",
+    [
+        pytest.param(each, id=each.folder.name, marks=pytest.mark.long if number % 2 else ())
+        for number, each in enumerate(PROJECTS)
+    ],
+)
 def test_after_trains(project: Project) -> None:
     run = train(project.command, project.after)
     assert run.returncode == 0, run.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -249,8 +249,16 @@ def test_marked_lines_fail_or_their_repair_computes_something_else(example: Exam
         assert any(not same(before[name], after[name]) for name in before)
 
 
+def _every_second(examples: Sequence[Example]) -> list[ParameterSet]:
+    """Return all examples, the first one of each two in the short run."""
+    return [
+        pytest.param(example, id=str(example), marks=pytest.mark.long if number % 2 else ())
+        for number, example in enumerate(examples)
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("example", FIXED, ids=str)
+@pytest.mark.parametrize("example", _every_second(FIXED))
 def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     assert example.fixed is not None
     ran = outcome(example.fixed.text, example.run)
@@ -344,7 +352,7 @@ def test_the_repair_changes_marked_lines_only_or_the_line_of_the_expand(example:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", SILENT, ids=str)
+@pytest.mark.parametrize("example", _every_second(SILENT))
 def test_silent_examples_run_through(example: Example) -> None:
     ran = outcome(example.text, example.run)
     assert not ran.errors, ran.errors
