@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,12 @@ def test_settings_of_the_editor(pulling: EditorClient, folders: tuple[Path, Path
         pulling.notify("workspace/didChangeConfiguration", {"settings": None})
         asked = until(pulling, "workspace/configuration")["params"]["items"]
         assert asked == [{"section": "shapefix"}]
-        assert [each["label"] for each in pulling.request("textDocument/inlayHint", params)] == labels
+        # The answer of the client and its next request cross on the way.
+        for _ in range(50):
+            shown = [each["label"] for each in pulling.request("textDocument/inlayHint", params)]
+            if shown == labels:
+                break
+            time.sleep(0.1)
+        assert shown == labels
         assert len(pulled(pulling, uri)["items"]) == 1
     pulling.close(uri)
