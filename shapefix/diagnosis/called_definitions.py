@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import MOST_READ, ProjectFrame, source_files
+from shapefix.diagnosis.project_frames import ProjectFrame, searched_sources
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.diagnostics import Span
 from shapefix.engine.parse_limits import LARGEST
@@ -39,7 +38,7 @@ def called_definition(
     name = explanation.fields["function"]
     found: dict[Span, CalledDefinition] = {}
     paths = dict.fromkeys(frame.span.path for frame in reversed(frames) if not frame.is_missing)
-    for path in (*paths, *islice(source_files(folder), MOST_READ)):
+    for path in (*paths, *searched_sources(folder)):
         for each in _definitions(path, name, explanation):
             found.setdefault(each.span, each)
     return next(iter(found.values())) if len(found) == 1 else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import zip_longest
 
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_runs import FailingRun
-from shapefix.diagnosis.project_frames import MOST_READ, ProjectFrame, source_files
+from shapefix.diagnosis.project_frames import ProjectFrame, searched_sources
 from shapefix.diagnosis.rejected_values import OF_ARGUMENTS, OF_ARRAYS, given_to, rejected_values
 from shapefix.diagnosis.size_origins import SizeOrigin
 from shapefix.diagnosis.value_search import ValueSearch
@@ -90,7 +90,7 @@ def _is_carried(step: SizeOrigin) -> bool:
 def _called(step: SizeOrigin, frames: Sequence[ProjectFrame], folder: str) -> Iterator[SizeOrigin]:
     """Yield the called functions with a result of `None`, if no others have their names."""
     own = (frame.span.path for frame in frames if not frame.is_missing)
-    paths = tuple(dict.fromkeys((*own, *islice(source_files(folder), MOST_READ))))
+    paths = tuple(dict.fromkeys((*own, *searched_sources(folder))))
     for name in dict.fromkeys(_CALL.findall(step.code.partition("=")[2] or step.code)):
         found = [each for path in paths for each in _without_result(path, name)]
         if len(found) == 1:

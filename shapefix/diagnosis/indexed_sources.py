@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 from operator import attrgetter
 
-from shapefix.diagnosis.project_frames import MOST_READ, source_files
+from shapefix.diagnosis.project_frames import searched_sources
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.sources.text import Unreadable
@@ -80,7 +79,7 @@ class IndexedSources:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The sources below the folder."""
-        return tuple(islice(source_files(self._folder), MOST_READ)) if self._folder else ()
+        return tuple(searched_sources(self._folder)) if self._folder else ()
 
     def of(self, path: str, text: str = "") -> IndexedSource | None:
         """Return a file with a text in it; None without it, or for a broken file."""

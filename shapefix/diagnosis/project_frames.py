@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from shapefix.diagnosis.error_reports import ErrorReport, StackFrame
@@ -41,7 +42,7 @@ _TIMED = re.compile(r"(?:[^#'\"]*=)?\s*%%?time(?:it)?\b")
 _EXECUTED = "<string>"
 _EXEC_OF_FILE = re.compile(r"""exec\(\s*open\(\s*["']([^"']+)["']""")
 _COMPARED = 20
-MOST_READ = 200
+_MOST_READ = 200
 """The most files of a project that are read in a search for an origin."""
 _MOST_SEARCHED = 20_000
 """The most files that a search by the end of a path looks at."""
@@ -276,11 +277,21 @@ def source_files(folder: str) -> Iterator[str]:
             yield os.path.realpath(os.path.join(parent, name))
 
 
-def setting_files(folder: str) -> Iterator[str]:
+def _setting_files(folder: str) -> Iterator[str]:
     """Yield the files with settings below a folder."""
     for parent, name in _walk(folder):
         if name.endswith((".json", ".yaml", ".yml", ".toml", ".cfg", ".ini")):
             yield os.path.realpath(os.path.join(parent, name))
+
+
+def searched_sources(folder: str) -> Iterator[str]:
+    """Yield the Python files and notebooks below a folder for the search of an origin."""
+    return islice(source_files(folder), _MOST_READ)
+
+
+def searched_settings(folder: str) -> Iterator[str]:
+    """Yield the files with settings below a folder for the search of an origin."""
+    return islice(_setting_files(folder), _MOST_READ)
 
 
 def _notebooks(folder: str) -> Iterator[str]:

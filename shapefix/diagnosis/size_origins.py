@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import islice
 
-from shapefix.diagnosis.project_frames import MOST_READ, setting_files, source_files
+from shapefix.diagnosis.project_frames import searched_settings, searched_sources
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.light_dataclasses import dataclass
 from shapefix.sources.text import LARGEST_NOTEBOOK, Unreadable, read_bytes, read_settings
@@ -31,12 +30,12 @@ class SizeOrigin:
 
 def setting_of(name: str, number: str, folder: str, own: str) -> SizeOrigin | None:
     """Return the place of a name with this number in a file or below a folder, if there is only one."""
-    everywhere = dict.fromkeys((own, *islice(source_files(folder), MOST_READ)))
+    everywhere = dict.fromkeys((own, *searched_sources(folder)))
     paths = [path for path in everywhere if _has_both(path, name, number)]
     if len(paths) > _MOST_WITH_BOTH:
         return None
     found = [each for path in paths for each in _in_source(path, name, number)]
-    settings = islice(setting_files(folder), MOST_READ)
+    settings = searched_settings(folder)
     found += [each for path in settings for each in _in_settings(path, name, number)]
     return found[0] if len(found) == 1 else None
 
@@ -51,12 +50,12 @@ class NumberSetting:
 
 def settings_named(name: str, folder: str, own: str) -> tuple[NumberSetting, ...]:
     """Return the places of a name with a number in a file or below a folder; none if there are too many."""
-    everywhere = dict.fromkeys((own, *islice(source_files(folder), MOST_READ)))
+    everywhere = dict.fromkeys((own, *searched_sources(folder)))
     paths = [path for path in everywhere if _has_both(path, name, "")]
     if len(paths) > _MOST_WITH_BOTH:
         return ()
     found = [each for path in paths for each in _numbers_in_source(path, name)]
-    files = islice(setting_files(folder), MOST_READ)
+    files = searched_settings(folder)
     found += [each for path in files for each in _numbers_in_settings(path, name)]
     return tuple(dict.fromkeys(found)) if len(found) <= _MOST_SETTINGS else ()
 

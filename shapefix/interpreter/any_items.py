@@ -10,6 +10,7 @@ from shapefix.interpreter.texts import OneOfTexts
 from shapefix.interpreter.values import TEXT, Constant, Integer, Unknown, Value
 from shapefix.tensors.bounds import lower_bound
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import shifted_dividend
 from shapefix.tensors.symbols import UNBOUNDED, Atom, ListedNumber
 
 _MOST_CELLS = 4_000
@@ -69,11 +70,10 @@ def numbers_of(size: Size) -> frozenset[int] | None:
     symbol = size.only_symbol
     if isinstance(symbol, ListedNumber):
         return frozenset(symbol.numbers)
-    divisor = symbol.right.value if isinstance(symbol, Atom) and symbol.op == "%" else None
-    if not isinstance(symbol, Atom) or divisor is None or divisor < 1:
+    parts = shifted_dividend(symbol) if isinstance(symbol, Atom) and symbol.op == "%" else None
+    if parts is None:
         return None
-    shift = symbol.left.terms.get((), 0)
-    listed = (symbol.left - shift).only_symbol
+    listed, shift, divisor = parts
     if not isinstance(listed, ListedNumber):
         return None
     return frozenset((number + shift) % divisor for number in listed.numbers)

@@ -63,7 +63,7 @@ def passed_tests(ev: Evaluator, item: Value, loop: cst.CSTNode | None) -> Value:
     known = ev.state[ComparedSizes].by_node
     if not known:
         return item
-    tests = {each for test in ev.frame.tests for each in (test, *nodes(test)) if _is_equality(each)}
+    tests = {each for test in ev.frame.tests for each in nodes(test) if _is_equality(each)}
     if loop is not None:
         tests.update(ev.frame.module.once(loop, _equalities))
     symbols = {symbol for test in tests for symbol in known.get(test, ())}
@@ -87,7 +87,7 @@ def depends_on_test(ev: Evaluator, error: ShapeError) -> bool:
     if not known:
         return False
     tests = [test for frame in ev.frames for test in frame.tests]
-    tested = {symbol for test in tests for node in (test, *nodes(test)) for symbol in known.get(node, ())}
+    tested = {symbol for test in tests for node in nodes(test) for symbol in known.get(node, ())}
     return bool(tested) and any(not tested.isdisjoint(every_symbol(size)) for size in sizes_in(error))
 
 

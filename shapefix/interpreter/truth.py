@@ -40,14 +40,14 @@ def truth(value: Value) -> bool | None:
     if isinstance(value, (FunctionValue, BoundMethod, ClassValue, ModuleValue)):
         return True
     if isinstance(value, InstanceValue):
-        return True if is_always_true(value.cls) and not value.open else None
+        return True if _is_always_true(value.cls) and not value.open else None
     return None
 
 
 _ALWAYS_TRUE = frozenset({"builtins.object", "torch.nn.Module", "torch.nn.modules.module.Module", "abc.ABC"})
 
 
-def is_always_true(cls: ClassValue) -> bool:
+def _is_always_true(cls: ClassValue) -> bool:
     """Check whether objects of a class are true: no base defines a length, or a truth value."""
     if not is_closed(cls) or not _ALWAYS_TRUE.issuperset(outside_bases(cls)):
         return False

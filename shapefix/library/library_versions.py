@@ -73,10 +73,16 @@ def _following(version: str) -> str:
     return f"{major}.{minor + 1}"
 
 
+def _unparsed(value: Value) -> Value:
+    """Return the text or the attribute in a parsed version."""
+    if isinstance(value, LibraryObject) and value.kind == VERSION:
+        return value.arguments["version"]
+    return value
+
+
 def _package(value: Value) -> str | None:
     """Return the package with its version in a value."""
-    if isinstance(value, LibraryObject) and value.kind == VERSION:
-        value = value.arguments["version"]
+    value = _unparsed(value)
     if not isinstance(value, Reference):
         return None
     package, _, name = value.name.rpartition(".")
@@ -85,7 +91,6 @@ def _package(value: Value) -> str | None:
 
 def _stated(value: Value) -> str | None:
     """Return the version stated by a text."""
-    if isinstance(value, LibraryObject) and value.kind == VERSION:
-        value = value.arguments["version"]
+    value = _unparsed(value)
     text = value.value if isinstance(value, Constant) else None
     return text if isinstance(text, str) and is_version(text) else None

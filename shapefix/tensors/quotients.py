@@ -56,6 +56,15 @@ def _least_quotient(dividend: Size, divisor: Size) -> int:
     return UNBOUNDED
 
 
+def shifted_dividend(atom: Atom) -> tuple[Symbol, int, int] | None:
+    """Symbol n, the 3 and the 5 of `(n + 3) % 5` or `(n + 3) // 5`; None for other atoms."""
+    divisor, shift = atom.right.value, atom.left.terms.get((), 0)
+    symbol = (atom.left - shift).only_symbol
+    if atom.op not in ("%", "//") or divisor is None or divisor < 1 or symbol is None:
+        return None
+    return symbol, shift, divisor
+
+
 def floor_divide(dividend: int | Size, divisor: int | Size) -> Size:
     """Floor division. Raises ZeroDivisionError if the divisor is the constant 0."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)

@@ -163,10 +163,9 @@ def _of_tuple(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
 def _layer_before(event: ListGiven, tensor: TensorValue) -> LibraryObject | None:
     """Return the layer of the same Sequential with the tuple as its result."""
     step = tensor.origin
-    is_inside = step is not None and step.place.node is event.place.node
-    return (
-        step.producer if is_inside and step is not None and isinstance(step.producer, LibraryObject) else None
-    )
+    if step is None or step.place.node is not event.place.node:
+        return None
+    return step.producer if isinstance(step.producer, LibraryObject) else None
 
 
 def _of_number(event: ListGiven, rule: Rule) -> Diagnostic:

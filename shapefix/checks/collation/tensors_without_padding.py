@@ -106,7 +106,7 @@ def _become_labels(place: Place) -> bool:
 
 
 def _mentions(node: cst.CSTNode, names: set[str]) -> bool:
-    return any(isinstance(each, cst.Name) and each.value in names for each in (node, *nodes(node)))
+    return any(isinstance(each, cst.Name) and each.value in names for each in nodes(node))
 
 
 def _is_none(event: Tokenized, name: str) -> bool:

@@ -155,7 +155,7 @@ def _derived_names(function: cst.FunctionDef, names: set[str]) -> set[str]:
     for node in nodes(function):
         if isinstance(node, cst.Assign) and any(
             isinstance(part, (cst.Name, cst.Attribute)) and dotted_name(part) in found
-            for part in (node.value, *nodes(node.value))
+            for part in nodes(node.value)
         ):
             found.update(name for target in node.targets for name in target_names(target.target))
     return found

@@ -189,7 +189,7 @@ def _filled_with_floats(event: OpRejected, operand: cst.BaseExpression) -> Edit 
     if given is None or not isinstance(given.value, cst.Integer) or not isinstance(call, cst.Call):
         return None
     function = enclosing_function(event.place)
-    name = next((each.value for each in (operand, *nodes(operand)) if isinstance(each, cst.Name)), "")
+    name = next((each.value for each in nodes(operand) if isinstance(each, cst.Name)), "")
     scope = module.tree if function is None else function
     uses = [each for each in nodes(scope) if isinstance(each, cst.Name) and each.value == name]
     inside = {
@@ -197,7 +197,7 @@ def _filled_with_floats(event: OpRejected, operand: cst.BaseExpression) -> Edit 
         for node in nodes(scope)
         if isinstance(node, cst.Call) and module.code(node.func) == module.code(call.func)
         for argument in node.args
-        for each in (argument.value, *nodes(argument.value))
+        for each in nodes(argument.value)
     }
     assigned = [
         target.target

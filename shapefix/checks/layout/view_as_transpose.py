@@ -90,7 +90,7 @@ def _is_right_for_others(event: Viewed, context: CheckContext) -> bool:
         and other is not event
         and other.call is event.call
         and _permutation(list(other.layout.sizes), list(other.target)) is None
-        for other in (context.events if event.calls else ())
+        for _, other in (context.numbered.get(Viewed, ()) if event.calls else ())
     )
 
 

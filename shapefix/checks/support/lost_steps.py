@@ -84,7 +84,7 @@ def seldom_step(event: GradientsZeroed, context: CheckContext) -> tuple[Optimize
 
 def _holds_in_each_pass(test: cst.BaseExpression, module: Module) -> bool:
     """Whether a condition is that of a window of one pass: `step % Config.window == 0` with `window = 1`."""
-    remainders = (node for node in (test, *nodes(test)) if is_remainder(node))
+    remainders = filter(is_remainder, nodes(test))
     return any(_stated_number(node.right, module) == 1 for node in remainders)
 
 

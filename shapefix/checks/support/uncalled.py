@@ -11,5 +11,5 @@ def uncalled(context: CheckContext, module: Module, method: str) -> bool:
     """Check for a statement in a file with the name of a method, but no call."""
     return any(
         isinstance(event, MethodNotCalled) and event.method == method and event.place.module is module
-        for event in context.events
+        for _, event in context.numbered.get(MethodNotCalled, ())
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import islice
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, ParsedFile, parsed_file, search_for
-from shapefix.diagnosis.project_frames import MOST_READ, setting_files
+from shapefix.diagnosis.project_frames import searched_settings
 from shapefix.diagnosis.size_origins import last_name, named_values, option_name
 from shapefix.diagnostics import Evidence, Role, Span
 from shapefix.sources.text import Unreadable, read_settings
@@ -26,7 +25,7 @@ _DECIMAL = re.compile(r"-?[\d.]+(?:e[-+]?\d+)?")
 def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the settings of a failing call with text in them: `1e-4` in YAML, an option without a type."""
     names = set(_given_names(failure))
-    for path in islice(setting_files(failure.folder), MOST_READ):
+    for path in searched_settings(failure.folder):
         for row, line in enumerate(_lines(path), 1):
             found = _TEXT_NUMBER.match(line) if path.endswith((".yaml", ".yml")) else None
             if found is not None and found["name"] in names:

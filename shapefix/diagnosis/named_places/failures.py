@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 
 from shapefix.diagnosis.explanations import MessageExplanation
-from shapefix.diagnosis.project_frames import MOST_READ, ProjectFrame, source_files
+from shapefix.diagnosis.project_frames import ProjectFrame, searched_sources
 from shapefix.diagnosis.size_origins import last_name
 from shapefix.diagnosis.value_search import ValueSearch
 from shapefix.diagnosis.whole_texts import WholeText, whole_text
@@ -88,7 +87,7 @@ class ExplainedFailure:
 def project_files(frames: Sequence[ProjectFrame], folder: str, name: str = "") -> Iterator[ParsedFile]:
     """Yield the files of a stack, then all others of the project, if they have a name."""
     own = (frame.span.path for frame in reversed(frames) if not frame.is_missing)
-    for path in dict.fromkeys((*own, *islice(source_files(folder), MOST_READ))):
+    for path in dict.fromkeys((*own, *searched_sources(folder))):
         parsed = parsed_file(path, name)
         if parsed is not None:
             yield parsed

@@ -13,6 +13,7 @@ from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.option_flags import assumed
 from shapefix.interpreter.per_item_sizes import now
+from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
     NONE,
     Constant,
@@ -65,8 +66,8 @@ class Counted(Fact):
 def make_sampler(call: Call) -> Value:
     if call.arguments.open or len(call.arguments.positional) > 1:
         return Unknown()
-    given = dict.fromkeys(("data_source",), call.value(0, "data_source") or Unknown())
-    return LibraryObject(call.name, given | call.arguments.keywords, call.place)
+    given = {"data_source": call.value(0, "data_source") or Unknown()} | call.arguments.keywords
+    return LibraryObject(call.name, given, call.place)
 
 
 @method(LOADER, "__len__")
@@ -180,11 +181,7 @@ def _is_complete(sampler: Value, dataset: Value) -> bool:
     """Check that a loader gets to each sample of its dataset: without a sampler, or with a complete one."""
     if isinstance(sampler, LibraryObject) and sampler.kind in _COMPLETE_SAMPLERS:
         return len(sampler.arguments) == 1 and sampler.arguments.get("data_source") is dataset
-    return _is_none(sampler)
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.value is None
+    return is_none(sampler) is True
 
 
 def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = False) -> _Made | None:
@@ -198,7 +195,7 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
         size = size.only_symbol.full
     collator = fields["collate_fn"]
     since = now()
-    is_whole = _is_complete(fields["sampler"], dataset) and _is_none(fields["batch_sampler"])
+    is_whole = _is_complete(fields["sampler"], dataset) and is_none(fields["batch_sampler"]) is True
     one = sample(call, dataset, is_whole)
     none: tuple[Place, ...] = ()
     if isinstance(one, PerhapsNone):

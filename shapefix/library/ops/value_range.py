@@ -14,7 +14,7 @@ from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.options import by_default
 from shapefix.tensors.polynomials import ZERO, Size
-from shapefix.tensors.quotients import substitute
+from shapefix.tensors.quotients import shifted_dividend, substitute
 from shapefix.tensors.symbols import (
     UNBOUNDED,
     Atom,
@@ -127,10 +127,10 @@ def _counted(item: RangeItem) -> range | None:
 
 def _bounds_of_quotient(atom: Atom) -> tuple[int, int] | None:
     """Smallest and largest number of `i % 5` or `i // 5`; of a remainder by default all below the divisor."""
-    divisor, shift = atom.right.value, atom.left.terms.get((), 0)
-    symbol = (atom.left - shift).only_symbol
-    if atom.op not in ("%", "//") or divisor is None or divisor < 1 or symbol is None:
+    parts = shifted_dividend(atom)
+    if parts is None:
         return None
+    symbol, shift, divisor = parts
     numbers: Collection[int] | None = None
     if isinstance(symbol, RangeItem):
         numbers = _counted(symbol)

@@ -20,16 +20,16 @@ from shapefix.runtime.protocol import ScriptLine, SourceLine, TrainerCreatedLine
 from shapefix.runtime.run import ProbeRun, probe_script
 
 _STEPS = 2
-ADAPTERS = 'get_peft_model(model, LoraConfig(target_modules="all-linear"))'
+_ADAPTERS = 'get_peft_model(model, LoraConfig(target_modules="all-linear"))'
 _CODE = {
     "checkpointing": "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
     "bf16": 'with torch.autocast("cuda", torch.bfloat16):',
-    "lora": ADAPTERS,
+    "lora": _ADAPTERS,
 }
 _TRAINER_CODE = {
     "checkpointing": "TrainingArguments(gradient_checkpointing=True)",
     "bf16": "TrainingArguments(bf16=True)",
-    "lora": ADAPTERS,
+    "lora": _ADAPTERS,
 }
 _TOGETHER = ("checkpointing", "bf16")
 """The changes that are tried together, too."""
