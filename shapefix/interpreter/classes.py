@@ -109,6 +109,12 @@ def is_closed(cls: ClassValue) -> bool:
     return all(isinstance(base, (ClassValue, Reference)) for base in lineage(cls))
 
 
+def is_made_by_init(cls: ClassValue) -> bool:
+    """Check that no decorator and no `__new__` of the project has a part in making the objects."""
+    own = (base for base in lineage(cls) if isinstance(base, ClassValue))
+    return not any(base.node.decorators for base in own) and member(cls, "__new__") is None
+
+
 _TEST_CASES = frozenset({"unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "unittest.case.TestCase"})
 _FIXTURES = ("setUpClass", "setUp", "asyncSetUp"), ("setup_class", "setup_method", "setup")
 """Methods run before each test by unittest and by pytest, in their order."""

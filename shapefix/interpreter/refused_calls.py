@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import libcst as cst
 
-from shapefix.interpreter.classes import is_closed, member
+from shapefix.interpreter.classes import is_closed, is_made_by_init, member
 from shapefix.interpreter.evaluator import Evaluator, Flow
 from shapefix.interpreter.events import ArgumentsRefused, KeywordRefused
 from shapefix.interpreter.modules import Module, Place
@@ -120,7 +120,7 @@ def _own_init(cls: ClassValue) -> FunctionValue | None:
     init = member(cls, "__init__")
     if not isinstance(init, FunctionValue) or fields_of_record(cls) is not None:
         return None
-    if cls.node.decorators or cls.node.keywords or member(cls, "__new__") is not None:
+    if cls.node.keywords or not is_made_by_init(cls):
         return None
     return init if is_closed(cls) or cls.fields.get("__init__") is init else None
 

@@ -350,9 +350,24 @@ def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.De
             return
 
 
+_PLAIN_METACLASSES = frozenset({"builtins.type", "abc.ABCMeta", "enum.EnumMeta", "enum.EnumType"})
+"""Metaclasses whose classes make objects by `__new__` and `__init__` alone."""
+
+
+def _names_metaclass(argument: cst.Arg) -> bool:
+    return argument.keyword is not None and argument.keyword.value == "metaclass"
+
+
+def _is_plain_metaclass(metaclass: Value) -> bool:
+    return isinstance(metaclass, Reference) and metaclass.name in _PLAIN_METACLASSES
+
+
 @statement(cst.ClassDef)
 def define_class(ev: Evaluator, node: cst.ClassDef) -> Flow:
-    bases = tuple(peek(ev, arg.value) for arg in node.bases if not arg.star)
+    bases = tuple(Unknown() if arg.star else peek(ev, arg.value) for arg in node.bases)
+    if not all(_is_plain_metaclass(peek(ev, arg.value)) for arg in node.keywords if _names_metaclass(arg)):
+        # Such a metaclass may run code around every constructor, as an unknown base may.
+        bases = (*bases, Unknown())
     fields: dict[str, Value] = {}
     cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields, partial(resolve, ev))
     ev.cycles.append(fields)

@@ -15,7 +15,7 @@ from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_method, call_value
-from shapefix.interpreter.classes import is_closed, outside_bases
+from shapefix.interpreter.classes import is_closed, is_made_by_init, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_values
@@ -181,6 +181,7 @@ def _refuse_before_init(ev: Evaluator, owner: Value, name: str, value: Value, no
         return
     bases = set(outside_bases(owner.cls))
     is_plain = MODULE in bases <= {MODULE, "builtins.object"} and is_closed(owner.cls)
+    is_plain = is_plain and is_made_by_init(owner.cls) and member(owner.cls, "__setattr__") is None
     is_module = isinstance(value, LibraryObject) and derives(value.kind, MODULE)
     if is_plain and is_module and not ev.frame.module.once(function, _calls_init):
         if not ev.expects("AttributeError"):
