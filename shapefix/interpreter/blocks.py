@@ -17,6 +17,7 @@ from shapefix.interpreter.expected_errors import (
     has_alternative,
     only_prints,
     skips_test,
+    suppresses_itself,
 )
 from shapefix.interpreter.first_passes import forget_first_pass, is_counted, loop_decided
 from shapefix.interpreter.functions import enter
@@ -235,6 +236,7 @@ def with_(ev: Evaluator, node: cst.With) -> Flow:
             value = Unknown()
         exits += enter(ev, value)
         suppressing = suppressing or ev.library.suppresses(value) or expects_raise(ev, entry.item)
+        suppressing = suppressing or suppresses_itself(value)
         entered = _entered(ev, value, entry.item)
         if entry.asname is not None:
             bind(ev, entry.asname.name, entered)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import dotted_name, target_names
+from shapefix.interpreter.modules import dotted_name, nodes, target_names
 from shapefix.interpreter.names import peek
-from shapefix.interpreter.values import FunctionValue, Reference
+from shapefix.interpreter.values import FunctionValue, InstanceValue, Reference, Value
 
 _METHODS = ("assertRaises", "assert_raises")
 """Beginnings of names in unittest, numpy.testing and absl: `assertRaisesRegex`."""
@@ -28,6 +29,18 @@ def expects_raise(ev: Evaluator, node: cst.BaseExpression) -> bool:
         return True
     called = peek(ev, node.func) if last == "raises" else None
     return isinstance(called, Reference) and called.name in _FUNCTIONS
+
+
+def suppresses_itself(value: Value) -> bool:
+    """Check for a context manager of the project whose `__exit__` may return a true value."""
+    leaving = member(value.cls, "__exit__") if isinstance(value, InstanceValue) else None
+    return isinstance(leaving, FunctionValue) and any(
+        isinstance(step, cst.Return) and not _is_false(step.value) for step in nodes(leaving.node)
+    )
+
+
+def _is_false(node: cst.BaseExpression | None) -> bool:
+    return node is None or (isinstance(node, cst.Name) and node.value in ("None", "False"))
 
 
 def skip_expected(ev: Evaluator, node: cst.Call) -> None:

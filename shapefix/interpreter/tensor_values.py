@@ -182,6 +182,11 @@ class Storage:
         self.grafted = False
         self.whole: TensorValue | None = None
 
+    @property
+    def is_written(self) -> bool:
+        """Whether elements may have changed since the tensor was made, to -100 or otherwise."""
+        return self.overwritten or self.mask is not None
+
 
 def other_memory(*known: Storage) -> Storage:
     """Memory of a tensor with one of these or another one, as after `x.set_(y)` on some paths."""

@@ -224,6 +224,7 @@ def _written_out(call: Call, out: TensorValue, made: Value) -> Value:
             call.place, call.ev.calls, out, out.layout, named[0] if named else None, shared, refused=True
         )
     )
+    out.storage.overwritten = True
     sizes = made.layout.sizes if isinstance(made, TensorValue) and made.layout is not None else None
     if out.layout is not None and (sizes is None or out.layout.sizes != sizes):
         call.ev.journal.write(out, "layout", None if sizes is None else contiguous(sizes))

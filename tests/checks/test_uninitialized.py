@@ -63,9 +63,8 @@ Subject()
 )
 def test_a_finding_is_an_error_of_torch(decorator: str, bases: str, check: Check) -> None:
     pytest.importorskip("torch")
-    source = (
-        dedent(PREAMBLE).replace("{bases}", bases).replace("class Subject", f"{decorator}\nclass Subject")
-    )
+    subject = f"{decorator}\nclass Subject({bases})"
+    source = PREAMBLE.replace("class Subject({bases})", subject)
     try:
         exec(compile(source, "subject.py", "exec"), {"__name__": "subject"})
     except AttributeError:

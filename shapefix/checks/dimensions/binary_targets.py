@@ -22,7 +22,7 @@ def binary_targets(event: LossComputed, context: CheckContext, rule: Rule) -> It
     if event.function not in _RAISING | _SILENT or target is None or target.extremes is None:
         return
     least, most = target.extremes.least.value, target.extremes.most.value
-    if least is None or most is None or target.storage.overwritten or (least >= 0 and most <= 1):
+    if least is None or most is None or target.storage.is_written or (least >= 0 and most <= 1):
         return
     loss = event.function.rpartition(".")[2]
     held = f"the targets are from {least} to {most}" if least < most else f"the targets are {least}"

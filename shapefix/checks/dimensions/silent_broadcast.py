@@ -149,7 +149,7 @@ def _is_mean(reduction: ReducedToScalar) -> bool:
 def _is_of_one_number(tensor: TensorValue) -> bool:
     """Whether all elements of a tensor are equal: `torch.ones(n)`."""
     step = _seen_from(tensor)
-    if step is None or step.op is not Op.CREATION or tensor.storage.overwritten:
+    if step is None or step.op is not Op.CREATION or tensor.storage.is_written:
         return False
     return called_name(step.place.node).removeprefix("new_").removesuffix("_like") in _FILLED
 

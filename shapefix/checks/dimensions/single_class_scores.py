@@ -33,7 +33,8 @@ def single_class_scores(event: LossComputed, context: CheckContext, rule: Rule) 
     if len(sizes) < 2 or sizes[1].value != 1:
         return
     has_ids = not (isinstance(target, TensorValue) and target.dtype is not None and is_floating(target.dtype))
-    known = target.extremes if isinstance(target, TensorValue) else None
+    ids = target if isinstance(target, TensorValue) and not target.storage.is_written else None
+    known = None if ids is None else ids.extremes
     if has_ids and known is not None and known.most.value != 0:
         # Another class raises an IndexError, reported as an id out of range.
         return

@@ -78,7 +78,7 @@ def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> It
 def padded_rows_in_the_loss(event: LossComputed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     """Report class ids padded by `pad_sequence` in a loss without `ignore_index`."""
     targets, scores = event.given.get("target"), event.given.get("input")
-    if not is_by_class(event.function) or not isinstance(targets, TensorValue) or targets.storage.overwritten:
+    if not is_by_class(event.function) or not isinstance(targets, TensorValue) or targets.storage.is_written:
         return
     if not isinstance(scores, TensorValue) or not _ignores_nothing(event):
         return

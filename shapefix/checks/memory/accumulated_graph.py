@@ -136,6 +136,8 @@ def _differentiated(
             return None
         if _is_short(loop, event) or _is_one_step(event, own[: position + 1], holder):
             continue
+        if event.place.module.once(loop.node, _steps_each):
+            continue
         for backward in within(loop, context, Backward):
             if _runs_with(backward, event) and _uses_up(backward, value, event):
                 return loop, backward
@@ -269,6 +271,18 @@ def _has_step(body: cst.BaseSuite) -> bool:
                 return True
         waiting.extend(children(node))
     return False
+
+
+def _steps_each(loop: cst.CSTNode) -> bool:
+    """Whether each pass of a loop is for another optimizer, `self.optimizers[i].step()`: they are few."""
+    names = _names(loop.target) - {""} if isinstance(loop, cst.For) else frozenset()
+    return any(
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value == "step"
+        and not names.isdisjoint(_names(node.func.value))
+        for node in nodes(loop)
+    )
 
 
 def _uses_up(backward: Backward, value: TensorValue, event: LossAccumulated) -> bool:

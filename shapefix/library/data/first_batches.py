@@ -15,7 +15,7 @@ _BOUNDS = (cst.Equal, cst.LessThan, cst.LessThanEqual)
 
 
 def takes_first(place: Place) -> bool:
-    """Check for an iteration ending before the last batch: `next(iter(loader))`, or a loop with a `break`.
+    """Check for iterations perhaps without the last batch: `next(iter(loader))`, or a loop with a `break`.
 
     place is the code iterating over the loader. A loader with a single batch has that one only. Of a list of
     all batches, the code may use the first ones, unless a loop goes through it.
@@ -73,10 +73,24 @@ def _is_one(call: cst.Call) -> bool:
 
 
 def _stops(loop: cst.For) -> bool:
-    """Whether the first pass ends the loop: its last statement is `break`, and no `continue` skips it."""
-    last = loop.body.body[-1]
-    line = last.body if isinstance(last, cst.SimpleStatementLine) else (last,)
-    return isinstance(line[-1], cst.Break) and not any(isinstance(node, cst.Continue) for node in nodes(loop))
+    """Whether the loop may end before the last batch: `if i == 100: break`, not `if len(batch) < 4: break`."""
+    target = loop.target
+    is_counted = (
+        isinstance(target, cst.Tuple) and isinstance(loop.iter, cst.Call) and _name(loop.iter) == "enumerate"
+    )
+    batch = target.elements[1].value if is_counted and isinstance(target, cst.Tuple) else target
+    own = {node.value for node in nodes(batch) if isinstance(node, cst.Name)}
+    waiting: list[cst.CSTNode] = [loop.body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.Break):
+            return True
+        if isinstance(node, cst.If) and any(
+            _is_name(each, name) for each in nodes(node.test) for name in own
+        ):
+            continue
+        waiting.extend(each for each in children(node) if not isinstance(each, (cst.For, cst.While)))
+    return False
 
 
 def _is_iterator(node: cst.CSTNode) -> bool:

@@ -150,9 +150,10 @@ def outside_of(ids: TensorValue, classes: Size, ignored: int | None = None) -> S
 
     classes is the number of classes, or of rows of an embedding; ignored is the id left out by a loss.
     """
-    if ids.extremes is None or ids.storage.overwritten:
+    known = range_of(ids)
+    if known is None:
         return None
-    least, most = ids.extremes.least, ids.extremes.most
+    least, most = known.least, known.most
     # An id of at least a number of classes is not negative.
     is_counted = ignored is None or ignored < 0 or same(most, ignored) is False
     if is_counted and (at_least(most - classes, 0) or _is_above(most, classes)):
@@ -176,7 +177,7 @@ def _is_above(most: Size, classes: Size) -> bool:
 
 def different(code: str, source: TensorValue | None) -> Size:
     """Number of different numbers in a tensor or array, as the code writes it."""
-    known = None if source is None or source.storage.overwritten else source.extremes
+    known = range_of(source)
     least, most = (None, None) if known is None else (known.least.value, known.most.value)
     count = None if least is None or most is None else most - least + 1
     if known is not None and known.values is not None:
@@ -186,8 +187,8 @@ def different(code: str, source: TensorValue | None) -> Size:
 
 def largest(call: Call, source: TensorValue) -> ValueRange | None:
     """Range of the largest number of a tensor; an unknown one becomes that of the tensor, too."""
-    known = None if source.storage.overwritten else source.extremes
-    if source.dtype not in _LIMITS or is_floating(source.dtype) or source.storage.overwritten:
+    known = range_of(source)
+    if source.dtype not in _LIMITS or is_floating(source.dtype) or source.storage.is_written:
         return None
     if known is not None and not known.drawn:
         return ValueRange(known.most, known.most)
@@ -199,7 +200,7 @@ def largest(call: Call, source: TensorValue) -> ValueRange | None:
 
 def only_number(tensor: TensorValue) -> Value | None:
     """Single number repeated in a tensor; None if it is not known."""
-    known = None if tensor.storage.overwritten else tensor.extremes
+    known = range_of(tensor)
     return integer(known.most) if known is not None and known.least == known.most else None
 
 
@@ -223,10 +224,7 @@ def of_all(parts: Sequence[TensorValue], *, complete: bool) -> ValueRange | None
 
 def any_of(one: TensorValue | ValueRange | None, other: TensorValue | ValueRange | None) -> ValueRange | None:
     """Range of one of two tensors: that of both together."""
-    left, right = (
-        each if not isinstance(each, TensorValue) else None if each.storage.overwritten else each.extremes
-        for each in (one, other)
-    )
+    left, right = (range_of(each) if isinstance(each, TensorValue) else each for each in (one, other))
     if left is None or right is None or left == right:
         return left if left == right else None
     ends = _ends(left, right)
@@ -236,8 +234,8 @@ def any_of(one: TensorValue | ValueRange | None, other: TensorValue | ValueRange
 
 def chosen(source: TensorValue, made: TensorValue) -> TensorValue:
     """Record the range of arbitrary elements of another tensor, and return their tensor."""
-    if source.extremes is not None and not source.storage.overwritten:
-        made.extremes = part_of(source.extremes)
+    if (known := range_of(source)) is not None:
+        made.extremes = part_of(known)
     return made
 
 
@@ -318,8 +316,8 @@ def _ranges(data: Value | None, depth: int = 0) -> Iterator[ValueRange | None]:
 
 def kept(name: str, source: TensorValue, made: TensorValue) -> None:
     """Record that the result of an operation with this name has its source's elements."""
-    if source.extremes is not None and name in KEPT and not source.storage.overwritten:
-        made.extremes = source.extremes
+    if name in KEPT and (known := range_of(source)) is not None:
+        made.extremes = known
 
 
 TRUTH = ValueRange(ZERO, Size.of(1), drawn=True)
@@ -341,7 +339,7 @@ _LIMITS = {
 def range_of(value: Value | None) -> ValueRange | None:
     """Range of a tensor, or of a single number; None if it is not known."""
     if isinstance(value, TensorValue):
-        return None if value.storage.overwritten else value.extremes
+        return None if value.storage.is_written else value.extremes
     number = _stated(value)
     known = None if number is None else _range_of(number)
     return None if known is None or known.least.value is None or known.most.value is None else known

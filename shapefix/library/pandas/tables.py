@@ -138,7 +138,7 @@ def column_of_list(call: Call, rows: Size, value: Value, name: str) -> LibraryOb
 def known_items(column: Value | None) -> tuple[Constant, ...] | None:
     """Values of a column one by one; None if they are not known."""
     held = as_array(column)
-    if not isinstance(column, LibraryObject) or held is None or held.storage.overwritten:
+    if not isinstance(column, LibraryObject) or held is None or held.storage.is_written:
         return None
     items = elements(column.fields.get(_ITEMS)) or ()
     known = tuple(item for item in items if isinstance(item, Constant))

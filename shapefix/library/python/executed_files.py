@@ -9,7 +9,7 @@ from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import DEEPEST, invalidate
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.refused_calls import run_top_level
-from shapefix.interpreter.values import NONE, Constant, Reference, Value
+from shapefix.interpreter.values import NONE, Constant, Reference, Unknown, Value
 from shapefix.library.registry import function
 
 _READS = {"builtins.open": "read", "pathlib.Path": "read_text"}
@@ -24,6 +24,8 @@ def execute(call: Call) -> Value:
     is_running = any(frame.module is module for frame in ev.frames)
     if module is None or not is_top_level or is_running or len(ev.calls) >= DEEPEST:
         invalidate(ev, call.arguments.everything)
+        if is_top_level and module is None:
+            _forget_settings(ev)
         return NONE
     calls = ev.calls
     ev.calls = (*calls, call.place)
@@ -34,6 +36,13 @@ def execute(call: Call) -> Value:
         ev.frames.pop()
         ev.calls = calls
     return NONE
+
+
+def _forget_settings(ev: Evaluator) -> None:
+    """Forget the numbers and texts of the top level: a text that is not known may assign them."""
+    names = ev.frame.scope.names
+    for name in [name for name, value in names.items() if isinstance(value, Constant)]:
+        ev.journal.write(names, name, Unknown(name))
 
 
 def _executed(ev: Evaluator, text: cst.BaseExpression) -> Module | None:

@@ -77,6 +77,6 @@ def some_items(call: Call) -> Value:
 def drawn_item(call: Call, tensor: TensorValue) -> Value:
     """Number in a tensor of random numbers; Unknown for other tensors."""
     known = tensor.extremes
-    if known is None or not known.drawn or tensor.storage.overwritten:
+    if known is None or not known.drawn or tensor.storage.is_written:
         return Unknown()
     return drawn_number(call, known.least.value, known.most.value)

@@ -1,0 +1,57 @@
+"""Programs that run: what a rule says about torch does not hold in them."""
+
+from __future__ import annotations
+
+import pytest
+from checking import Check
+
+IDS = "scores = torch.rand(3, 2)\nids = torch.tensor([0, 255, 1])\n"
+LOADER = """
+data = TensorDataset(torch.rand(33, 4))
+norm = nn.BatchNorm1d(4)
+for number, (rows,) in enumerate(DataLoader(data, batch_size=32)):
+"""
+PROGRAMS = {
+    "ids masked": f"{IDS}ids[ids == 255] = -100\nF.cross_entropy(scores, ids)",
+    "ids filled": f"{IDS}ids.masked_fill_(ids == 255, -100)\nF.cross_entropy(scores, ids)",
+    "ids into out": f"{IDS}torch.clamp(ids, max=1, out=ids)\nF.cross_entropy(scores, ids)",
+    "one batch of two": f"{LOADER}    if number == 1:\n        break\n    norm(rows)",
+    "few batches of many": f"{LOADER}    norm(rows)\n    if number >= 0:\n        break",
+    "own context": """
+class Quiet:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return True
+
+with Quiet():
+    torch.zeros(3, 4).view(5)
+""",
+    "text of statements": """
+width = 4
+exec(" ".join(["width", "=", "10"]))
+nn.Linear(width, 1)(torch.zeros(2, 10))
+""",
+    "an optimizer for each of a few models": """
+models = [nn.Linear(4, 1) for _ in range(len("abc"))]
+optimizers = [torch.optim.SGD(each.parameters(), 0.1) for each in models]
+for _ in range(30):
+    losses = []
+    for i in range(len(models)):
+        losses.append(models[i](torch.rand(8, 4)).mean())
+        optimizers[i].zero_grad()
+        losses[i].backward()
+        optimizers[i].step()
+""",
+}
+IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+IMPORTS += "from torch.utils.data import DataLoader, TensorDataset\n"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_that_runs_has_no_finding(program: str, check: Check) -> None:
+    pytest.importorskip("torch")
+    source = IMPORTS + PROGRAMS[program]
+    exec(compile(source, "program.py", "exec"), {"__name__": "program"})
+    assert not check(source)
