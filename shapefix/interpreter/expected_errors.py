@@ -32,7 +32,7 @@ def expects_raise(ev: Evaluator, node: cst.BaseExpression) -> bool:
 
 
 def suppresses_itself(value: Value) -> bool:
-    """Check for a context manager of the project whose `__exit__` may return a true value."""
+    """Check for a context manager of the project: its `__exit__` may return a true value."""
     leaving = member(value.cls, "__exit__") if isinstance(value, InstanceValue) else None
     return isinstance(leaving, FunctionValue) and any(
         isinstance(step, cst.Return) and not _is_false(step.value) for step in nodes(leaving.node)

@@ -73,21 +73,25 @@ def _is_one(call: cst.Call) -> bool:
 
 
 def _stops(loop: cst.For) -> bool:
-    """Whether the loop may end before the last batch: `if i == 100: break`, not `if len(batch) < 4: break`."""
-    target = loop.target
-    is_counted = (
-        isinstance(target, cst.Tuple) and isinstance(loop.iter, cst.Call) and _name(loop.iter) == "enumerate"
-    )
-    batch = target.elements[1].value if is_counted and isinstance(target, cst.Tuple) else target
+    """Whether the loop may end before the last batch: `if i == 100: break`.
+
+    A test of the batch may stop at just the last one: `if len(batch) < 4: break`.
+    """
+    batch: cst.CSTNode = loop.target
+    if (
+        isinstance(loop.target, cst.Tuple)
+        and isinstance(loop.iter, cst.Call)
+        and _name(loop.iter) == "enumerate"
+    ):
+        batch = loop.target.elements[-1]
     own = {node.value for node in nodes(batch) if isinstance(node, cst.Name)}
     waiting: list[cst.CSTNode] = [loop.body]
     while waiting:
         node = waiting.pop()
         if isinstance(node, cst.Break):
             return True
-        if isinstance(node, cst.If) and any(
-            _is_name(each, name) for each in nodes(node.test) for name in own
-        ):
+        tested = nodes(node.test) if isinstance(node, cst.If) else ()
+        if any(isinstance(each, cst.Name) and each.value in own for each in tested):
             continue
         waiting.extend(each for each in children(node) if not isinstance(each, (cst.For, cst.While)))
     return False

@@ -39,7 +39,7 @@ def execute(call: Call) -> Value:
 
 
 def _forget_settings(ev: Evaluator) -> None:
-    """Forget the numbers and texts of the top level: a text that is not known may assign them."""
+    """Forget the numbers and texts of the top level: unknown statements may assign them."""
     names = ev.frame.scope.names
     for name in [name for name, value in names.items() if isinstance(value, Constant)]:
         ev.journal.write(names, name, Unknown(name))
