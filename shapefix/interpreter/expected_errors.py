@@ -56,11 +56,10 @@ def skip_expected(ev: Evaluator, node: cst.Call) -> None:
 def fails_without_exception(node: Try) -> bool:
     """Check for a failure without an exception: `assert False` at the end of the body, or in `else`."""
     blocks = [node.body, *([node.orelse.body] if node.orelse is not None else [])]
-    return any(_is_failure(block.body[-1]) for block in blocks)
+    return any(_is_failure(_steps(block)[-1]) for block in blocks)
 
 
-def _is_failure(node: cst.CSTNode) -> bool:
-    last = node.body[-1] if isinstance(node, cst.SimpleStatementLine) else None
+def _is_failure(last: cst.CSTNode) -> bool:
     if isinstance(last, cst.Raise):
         return last.exc is not None
     if isinstance(last, cst.Assert):
@@ -71,15 +70,19 @@ def _is_failure(node: cst.CSTNode) -> bool:
 
 def has_alternative(node: Try) -> bool:
     """Check for a body of one line and handlers with another way to return or assign the same."""
-    body = node.body.body
-    line = body[0] if len(body) == 1 else None
-    step = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    steps = _steps(node.body)
+    step = steps[0] if len(steps) == 1 else None
     return bool(node.handlers) and all(_is_alternative(step, handler.body) for handler in node.handlers)
 
 
-def _is_alternative(step: cst.BaseSmallStatement | None, block: cst.BaseSuite) -> bool:
-    last = block.body[-1]
-    other = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+def _steps(block: cst.BaseSuite) -> tuple[cst.CSTNode, ...]:
+    """Return the statements of a block, those of one line one by one."""
+    lines = [line.body if isinstance(line, cst.SimpleStatementLine) else (line,) for line in block.body]
+    return tuple(step for line in lines for step in line)
+
+
+def _is_alternative(step: cst.CSTNode | None, block: cst.BaseSuite) -> bool:
+    other = _steps(block)[-1]
     if isinstance(step, cst.Return):
         return isinstance(other, cst.Return) and isinstance(other.value, cst.Call)
     if not isinstance(step, cst.Assign) or not isinstance(other, cst.Assign):
@@ -93,11 +96,10 @@ _SKIPS = frozenset({"pytest.skip", "pytest.xfail", "self.skipTest", "skip"})
 
 def skips_test(node: Try) -> bool:
     """Check for handlers with a skipped test at their end: `pytest.skip("not supported")`."""
-    return bool(node.handlers) and all(_is_skip(handler.body.body[-1]) for handler in node.handlers)
+    return bool(node.handlers) and all(_is_skip(_steps(handler.body)[-1]) for handler in node.handlers)
 
 
-def _is_skip(node: cst.CSTNode) -> bool:
-    last = node.body[-1] if isinstance(node, cst.SimpleStatementLine) else None
+def _is_skip(last: cst.CSTNode) -> bool:
     if isinstance(last, cst.Raise):
         raised = last.exc.func if isinstance(last.exc, cst.Call) else last.exc
         return raised is not None and dotted_name(raised).endswith("SkipTest")
@@ -108,13 +110,11 @@ def _is_skip(node: cst.CSTNode) -> bool:
 def only_prints(node: Try) -> bool:
     """Check for handlers with nothing but `print` and `pass`."""
     return bool(node.handlers) and all(
-        isinstance(statement, cst.SimpleStatementLine) and all(map(_prints, statement.body))
-        for handler in node.handlers
-        for statement in handler.body.body
+        _prints(step) for handler in node.handlers for step in _steps(handler.body)
     )
 
 
-def _prints(node: cst.BaseSmallStatement) -> bool:
+def _prints(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Pass):
         return True
     called = node.value if isinstance(node, cst.Expr) else None
