@@ -334,6 +334,9 @@ def _passed_on(
                 continue
         elif id(change.old) not in operands or not _is_read_and_set(loop, change.name):
             continue
+        elif _is_detached_in_place(change.old):
+            # The next pass does the same to the new state.
+            continue
         for tensor in graph_of(change.new):
             made = results.get(tensor)
             if made is None or _moment(made) not in freed:
@@ -341,6 +344,11 @@ def _passed_on(
             if not change.name.startswith(".") or _is_assigned(made, change.name[1:]):
                 return change, made
     return None, None
+
+
+def _is_detached_in_place(state: Value) -> bool:
+    cut = state.cut if isinstance(state, TensorValue) else None
+    return cut is not None and cut.operation.endswith("detach_")
 
 
 def _is_assigned(made: MadeAt, attribute: str) -> bool:

@@ -17,6 +17,19 @@ PROGRAMS = {
     "ids into out": f"{IDS}torch.clamp(ids, max=1, out=ids)\nF.cross_entropy(scores, ids)",
     "one batch of two": f"{LOADER}    if number == 1:\n        break\n    norm(rows)",
     "few batches of many": f"{LOADER}    norm(rows)\n    if number >= 0:\n        break",
+    "a state detached in place": """
+rnn = nn.GRU(4, 6, batch_first=True)
+state = torch.zeros(1, 3, 6)
+for (rows,) in DataLoader(TensorDataset(torch.rand(12, 4)), 3):
+    state.detach_()
+    out, state = rnn(rows.unsqueeze(1), state)
+    out.mean().backward()
+""",
+    "one line": """
+rows = torch.rand(2, 5)
+try: out = nn.Linear(4, 2)(rows)
+except RuntimeError: out = nn.Linear(5, 2)(rows)
+""",
     "own context": """
 class Quiet:
     def __enter__(self):
