@@ -109,3 +109,17 @@ def widths_of(name: str) -> dict[str, int]:
     return {
         key: width for key, parts in WIDTH_NAMES.items() if not parts or any(part in name for part in parts)
     }
+
+
+_UNLABELED = re.compile(
+    r"(google-bert/)?bert-(base|large)-((un)?cased|chinese|multilingual-(un)?cased)"
+    r"|(distilbert/)?distilbert-base-((un)?cased|multilingual-cased)"
+    r"|(FacebookAI/)?(xlm-)?roberta-(base|large)|(distilbert/)?distilroberta-base"
+    r"|(albert/)?albert-base-v[12]|(openai-community/)?gpt2|(distilbert/)?distilgpt2"
+)
+"""Public checkpoints without a head: their configurations state no labels, so that the default holds."""
+
+
+def states_no_labels(name: str) -> bool:
+    """Check for a public checkpoint of a model without a head for classes."""
+    return _UNLABELED.fullmatch(name) is not None

@@ -38,7 +38,7 @@ from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import default_dtype, dtype_of
 from shapefix.library.transformers.added_tokens import Resized
 from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
-from shapefix.library.transformers.checkpoints import WIDTH_NAMES, widths_of
+from shapefix.library.transformers.checkpoints import WIDTH_NAMES, states_no_labels, widths_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.polynomials import Size
@@ -152,6 +152,17 @@ def _widths(call: Call, checkpoint: Value | None) -> dict[str, Value]:
     return {name: Constant(width) for name, width in widths_of(checkpoint.value).items()}
 
 
+_LABELS = frozenset({"num_labels", "id2label", "label2id"})
+
+
+def _labels(call: Call, checkpoint: Value | None) -> dict[str, Value]:
+    """Default number of labels for a public checkpoint without a head, unless the call sets another one."""
+    if call.arguments.open or not _is_text(checkpoint) or not _LABELS.isdisjoint(call.arguments.keywords):
+        return {}
+    name = configuration_of(checkpoint.value) if states_no_labels(checkpoint.value) else None
+    return {key: value for key, value in _by_default(name or "", {}).items() if key == "num_labels"}
+
+
 def _by_default(name: str, keywords: Mapping[str, Value]) -> dict[str, Value]:
     """Default value of a configuration's field; labels may be named instead of counted."""
     given = {*keywords, "num_labels"} if {"id2label", "label2id"} & keywords.keys() else keywords
@@ -192,7 +203,7 @@ def from_pretrained(call: Call) -> Value:
     # Other settings (dtype, device) do not belong to a configuration.
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
     checkpoint = _checkpoint(call, BASE)
-    config = _configuration(call, {**_widths(call, checkpoint), **sizes})
+    config = _configuration(call, {**_widths(call, checkpoint), **_labels(call, checkpoint), **sizes})
     config.facts[OwnClass] = OwnClass(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
     return _made(call, config)
 

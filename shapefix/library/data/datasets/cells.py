@@ -7,6 +7,7 @@ from functools import reduce
 
 from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, varying
 from shapefix.domains.tokens import element_symbol
+from shapefix.interpreter.any_items import any_number
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
@@ -18,7 +19,7 @@ from shapefix.tensors.bounds import same
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import Size, every_symbol
-from shapefix.tensors.symbols import DrawnNumber, PerItemSize, Symbol
+from shapefix.tensors.symbols import DrawnNumber, ListedNumber, PerItemSize, Symbol
 
 DEEPEST = 8
 JOINED = 64
@@ -129,7 +130,26 @@ def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = No
         return ListValue(None, either(inner[: JOINED * 4], lengths, own), length, axes)
     if all(isinstance(cell, DictValue) for cell in cells):
         return reduce(join, cells[:JOINED])
+    number = any_number(cells) if axis is None else None
+    if number is not None:
+        return number
     return without_length(Contents(tuple(cells[: JOINED * 4]))).element or Unknown()
+
+
+def of_any_numbers(row: DictValue, columns: frozenset[str] | None) -> DictValue:
+    """Row whose numbers in these columns, or in all for None, may be others than those of all rows."""
+    fields = {
+        name: _of_any_number(cell) if columns is None or name in columns else cell
+        for name, cell in row.fields.items()
+    }
+    return DictValue(fields, row.closed, row.kind, row.absent, row.written)
+
+
+def _of_any_number(cell: Value) -> Value:
+    listed = cell.size.only_symbol if isinstance(cell, Integer) else None
+    if not isinstance(listed, ListedNumber):
+        return cell
+    return Integer(Size.symbol("n", least=min(listed.smallest, 0)))
 
 
 def fresh(value: Value, axis: RaggedDim | None) -> Value:

@@ -14,6 +14,7 @@ from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import BoundMethod, FunctionValue, LibraryObject, Reference, Unknown, Value
+from shapefix.library.data.datasets.cells import of_any_numbers
 from shapefix.library.data.datasets.formats import PLAIN, formatted
 from shapefix.library.data.datasets.mapping import hand_over, run_apart, settings
 from shapefix.library.data.datasets.objects import (
@@ -45,10 +46,24 @@ def filter_(call: Call) -> Value:
         run_apart(call, function, handed)
     kept = another(dataset)
     kept.fields[NUM_ROWS] = unknown_count(number_of(dataset))
+    tested = _tested(function)
+    kept.fields[ROWS] = of_any_numbers(rows_of(dataset), tested)
+    kept.fields[SAMPLE] = of_any_numbers(sample_of(dataset), tested)
     if may_even_out(function):
-        kept.fields[ROWS] = _of_any_lengths(rows_of(dataset))
-        kept.fields[SAMPLE] = _of_any_lengths(sample_of(dataset))
+        kept.fields[ROWS] = _of_any_lengths(rows_of(kept))
+        kept.fields[SAMPLE] = _of_any_lengths(sample_of(kept))
     return kept
+
+
+def _tested(function: Value) -> frozenset[str] | None:
+    """Return the texts in the function of a filter, the columns it reads among them; None for all."""
+    if not isinstance(function, FunctionValue):
+        return None
+    inside = list(_below(function.node))
+    read = [part.slice for node in inside if isinstance(node, cst.Subscript) for part in node.slice]
+    if not all(isinstance(part, cst.Index) and isinstance(part.value, cst.SimpleString) for part in read):
+        return None
+    return frozenset(str(node.evaluated_value) for node in inside if isinstance(node, cst.SimpleString))
 
 
 def _of_any_lengths(row: DictValue) -> DictValue:

@@ -7,6 +7,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import FLOAT, Document, Integer, Text, Value
 from shapefix.library.data.datasets.objects import any_rows
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import ListedNumber
 
 _TEXTS = frozenset(
     {
@@ -50,6 +51,20 @@ _COLUMNS = {
     "samsum": ("id", "dialogue", "summary"),
     "alpaca": ("instruction", "input", "output", "text"),
 }
+_CLASSES = {
+    "rotten_tomatoes": 2,
+    "imdb": 2,
+    "ag_news": 4,
+    "emotion": 6,
+    "yelp_polarity": 2,
+    "yelp_review_full": 5,
+    "amazon_polarity": 2,
+    "dbpedia_14": 14,
+    "sst2": 2,
+    "snli": 3,
+    "mnli": 3,
+}
+"""Number of classes of `label`; two in all others of GLUE."""
 _LONG = frozenset({"imdb", "yelp_polarity", "yelp_review_full", "xsum", "cnn_dailymail"})
 """Datasets of documents: of some hundreds in a row, the longest has more than 512 tokens."""
 _GLUE = {
@@ -102,4 +117,7 @@ def _cell(path: str, name: str | None, column: str) -> Value:
         return Document() if path in _LONG and column in ("text", "document", "article") else Text()
     if name == "stsb" and column == "label":
         return FLOAT
+    if column == "label":
+        classes = _CLASSES.get(path, _CLASSES.get(name or "", 2))
+        return Integer(Size.from_symbol(ListedNumber(range(classes))))
     return Integer(Size.symbol(column, least=-1))

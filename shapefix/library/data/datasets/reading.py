@@ -11,10 +11,10 @@ from shapefix.domains.row_counts import (
     without_map_padding,
 )
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
+from shapefix.interpreter.containers import ListValue, NumberRange, RaggedDim, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, Constant, Integer, Number, Slice, Text, Unknown, Value, as_size
-from shapefix.library.data.datasets.cells import column, columns, fresh, fresh_row
+from shapefix.library.data.datasets.cells import column, columns, fresh, fresh_row, of_any_numbers
 from shapefix.library.data.datasets.formats import Format, formatted
 from shapefix.library.data.datasets.objects import (
     DATASET,
@@ -178,9 +178,13 @@ def first_rows(call: Call) -> Value:
         count = selected(call.value(0, "indices"))
     kept = another(dataset)
     kept.fields[NUM_ROWS] = count
+    if call.name.endswith(".select") and not isinstance(call.value(0, "indices"), NumberRange):
+        # They may have been chosen by their numbers.
+        kept.fields[ROWS] = of_any_numbers(rows_of(dataset), None)
+        kept.fields[SAMPLE] = of_any_numbers(sample_of(dataset), None)
     if SHUFFLED not in dataset.fields and not may_exceed(count, MAP_BATCH):
-        kept.fields[ROWS] = without_map_padding(rows_of(dataset))
-        kept.fields[SAMPLE] = without_map_padding(sample_of(dataset))
+        kept.fields[ROWS] = without_map_padding(rows_of(kept))
+        kept.fields[SAMPLE] = without_map_padding(sample_of(kept))
     return kept
 
 
