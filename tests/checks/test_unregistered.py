@@ -45,6 +45,9 @@ BUILT = {
     "self.layers = [nn.LSTM(4, 4)]": "x = self.layers[0](x)[0]",
     "self.scale = torch.ones(4).requires_grad_()": "x = x * self.scale",
     "self.scale = torch.tensor(2.0, requires_grad=True)": "x = x * self.scale",
+    "self.scale = nn.Parameter(torch.ones(4)).to('cpu')": "x = x * self.scale",
+    "self.scale = nn.Parameter(torch.ones(4)).float()": "x = x * self.scale",
+    "self.a = nn.Parameter(torch.ones(4)); self.scale = nn.Parameter(self.a * 0.1)": "x = x * self.scale",
     "self.layers = nn.ModuleList([nn.Linear(4, 4)])": LOOP,
     "self.layers = nn.ModuleList(); self.layers.append(nn.Linear(4, 4))": LOOP,
     "self.layers = [nn.Linear(4, 4)]; self.all = nn.Sequential(*self.layers)": LOOP,
@@ -112,3 +115,24 @@ def test_layers_of_a_model_evaluated_only(check: Check) -> None:
     code = CODE.format(built="self.layers = [nn.Linear(4, 4)]", used=LOOP)
     code = code.replace("    loss.backward()\n", "")
     assert not check(code, {"SF606"})
+
+
+@pytest.mark.parametrize(
+    ("built", "is_found"),
+    [
+        ("nn.Parameter(torch.ones(4)) * 0.1", True),
+        ("0.1 * nn.Parameter(torch.ones(4)).unsqueeze(0)", True),
+        ("nn.Parameter(torch.ones(4)).cuda()", True),
+        ("nn.Parameter(torch.ones(4)).to('cuda')", True),
+        ("nn.Parameter(torch.ones(4)).to(DEVICE)", True),
+        ("nn.Parameter(torch.ones(4).cuda()).cuda()", False),
+        ("nn.Parameter(torch.ones(4, device=DEVICE)).to(DEVICE)", False),
+        ("nn.Parameter(torch.ones(4).to(DEVICE))", False),
+    ],
+)
+def test_a_parameter_computed_from_or_moved_to_a_gpu_is_another_tensor(
+    check: Check, built: str, is_found: bool
+) -> None:
+    code = CODE.format(built=f"self.scale = {built}", used="x = x * self.scale")
+    chosen = "DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'"
+    assert bool(check(code.replace("class Net", f"{chosen}\nclass Net"), {"SF606"})) == is_found

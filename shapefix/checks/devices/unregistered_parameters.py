@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.device_texts import on_a_gpu
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.optimized import are_all_known, has_weights
 from shapefix.checks.support.registering import assigned_value, wrapped
-from shapefix.checks.support.syntax import enclosing_class
+from shapefix.checks.support.syntax import enclosing_class, holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence, Fix
-from shapefix.domains.gradients import depends_on
+from shapefix.domains.gradients import depends_on, lineage
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.registration import UnregisteredSet, members, registered_in
 from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, Owners
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.modules import Place, children, dotted_name, nodes, target_names
+from shapefix.interpreter.modules import Place, called_name, children, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_tensor, facts_of
 
@@ -67,7 +69,9 @@ def _layers(event: UnregisteredSet, context: CheckContext, rule: Rule) -> Iterat
 def _tensor(
     event: UnregisteredSet, tensor: TensorValue, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
-    if tensor.origin is None or tensor.sources or _is_registered_by_hand(event):
+    if tensor.origin is None or _is_registered_by_hand(event):
+        return
+    if tensor.sources and not _is_of_own_parameters(event, tensor):
         return
     for call in _learning_calls(event.owner, context):
         result = as_tensor(call.result)
@@ -75,8 +79,39 @@ def _tensor(
         if is_used and _given(call, context) is not None:
             edit = wrapped(event, "Parameter")
             fix = rewrites.unsafe_or_advice("make it a parameter of the module", edit)
-            yield _finding(event, context, call, "tensor", tensor.origin.place, rule, iter((fix,)))
+            condition = on_a_gpu(tensor.device) if tensor.device is not None and tensor.sources else None
+            found = _finding(event, context, call, "tensor", tensor.origin.place, rule, iter((fix,)))
+            yield replace(found, condition=condition)
             return
+
+
+def _is_of_own_parameters(event: UnregisteredSet, tensor: TensorValue) -> bool:
+    """Whether a tensor is computed from parameters made on the way only: `nn.Parameter(w) * 0.1`.
+
+    A conversion to the device or dtype that a parameter has already returns the parameter itself.
+    """
+    value, module = assigned_value(event.place), event.place.module
+    leaves = [each for each in lineage(tensor) if not each.sources]
+    return value is not None and all(
+        leaf.own
+        and leaf.origin is not None
+        and leaf.origin.place.module is module
+        and holds(value, leaf.origin.place.node)
+        and (leaf.origin is not tensor.origin or _is_moved(value, tensor))
+        for leaf in leaves
+    )
+
+
+def _is_moved(value: cst.BaseExpression, tensor: TensorValue) -> bool:
+    """Whether a parameter made on the CPU in an expression is moved to a GPU, as far as the code says."""
+    made = [node for node in nodes(value) if called_name(node) == "Parameter"]
+    inside = [node for call in made if isinstance(call, cst.Call) for arg in call.args for node in nodes(arg)]
+    is_placed = any(
+        (isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "device")
+        or called_name(node) in ("to", "cuda")
+        for node in inside
+    )
+    return bool(made) and not is_placed and tensor.device is not None and tensor.device.may_be_gpu
 
 
 def _learning_calls(owner: InstanceValue, context: CheckContext) -> Iterator[ForwardCalled]:

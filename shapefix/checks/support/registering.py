@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.diagnostics import Edit
 from shapefix.domains.registration import UnregisteredSet
-from shapefix.interpreter.modules import Place
+from shapefix.interpreter.modules import Module, Place, called_name, nodes
 
 _REQUIRED = re.compile(r",\s*requires_grad\s*=\s*True")
 _IMPORTS = (
@@ -44,7 +44,7 @@ def wrapped(event: UnregisteredSet, kind: str) -> Edit | None:
         return None
     code = module.code(value)
     if kind == "Parameter":
-        code = _REQUIRED.sub("", code)
+        code = _REQUIRED.sub("", _without_parameters(module, value))
     elif isinstance(value, cst.List) and not value.elements:
         code = ""
     elif isinstance(value, cst.Tuple) and not value.lpar:
@@ -52,6 +52,18 @@ def wrapped(event: UnregisteredSet, kind: str) -> Edit | None:
     elif isinstance(value, cst.GeneratorExp):
         code = code.strip("()")
     return Edit(module.span(value), f"{namespace}.{kind}({code})")
+
+
+def _without_parameters(module: Module, value: cst.BaseExpression) -> str:
+    """Return the code of an expression with `w` for each `nn.Parameter(w)` in it."""
+    code = module.code(value)
+    for call in nodes(value):
+        if isinstance(call, cst.Call) and len(call.args) == 1 and called_name(call) == "Parameter":
+            given = call.args[0].value
+            inner = module.code(given)
+            is_simple = isinstance(given, (cst.Call, cst.Name, cst.Attribute, cst.Subscript))
+            code = code.replace(module.code(call), inner if is_simple else f"({inner})")
+    return code
 
 
 def _namespace(place: Place) -> str | None:
