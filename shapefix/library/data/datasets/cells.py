@@ -137,7 +137,7 @@ def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = No
 
 
 def of_any_numbers(row: DictValue, columns: frozenset[str] | None) -> DictValue:
-    """Row whose numbers in these columns, or in all for None, may be others than those of all rows."""
+    """Row after a choice by the numbers in these columns, or in all for None: some may be missing."""
     fields = {
         name: _of_any_number(cell) if columns is None or name in columns else cell
         for name, cell in row.fields.items()
