@@ -219,7 +219,12 @@ class CheckContext:
             if base.only_symbol is None:
                 base, rest = size, 0
             text = f"{in_backticks(self.qualified(base))} > {1 - rest}"
-            parts[text] = Condition(text, comparison(self.expression(base), ">", 1 - rest))
+            # All full batches have more, by the size that the code states.
+            full = (
+                by_default(base.only_symbol.full).value if isinstance(base.only_symbol, BatchSize) else None
+            )
+            is_stated = full is not None and full > 1 - rest
+            parts[text] = Condition(text, comparison(self.expression(base), ">", 1 - rest), is_stated)
         return combined("and", list(parts.values()))
 
 

@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
     Imported,
     LibraryObject,
     Parameter,
+    PerhapsNone,
     Reference,
     Scope,
     Unknown,
@@ -189,7 +190,7 @@ def return_(ev: Evaluator, node: cst.Return) -> Flow:
     frame = ev.frame
     value = ev.evaluate(node.value) if node.value is not None else NONE
     frame.returns.append(value)
-    if is_none(value):
+    if is_none(value) or (isinstance(value, PerhapsNone) and not value.exits):
         frame.empty_returns.append(node)
     if frame.exits or ev.journal.depth > frame.depth + 1:
         frame.exits.append(ev.journal.since(frame.depth))

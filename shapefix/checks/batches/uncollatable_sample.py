@@ -131,7 +131,10 @@ def _is_by_default(event: Collated) -> bool:
 
 
 def _ends(place: Place) -> str:
-    return "returns None" if isinstance(place.node, cst.Return) else "may end without a `return`"
+    if not isinstance(place.node, cst.Return):
+        return "may end without a `return`"
+    is_plain = place.node.value is None or _is_none(place.node.value)
+    return "returns None" if is_plain else "may return None"
 
 
 def _depends_on_sample(place: Place) -> bool:
@@ -146,6 +149,13 @@ def _depends_on_sample(place: Place) -> bool:
             return any(_is_of_samples(handler) and not _leaves(handler.body) for handler in last.handlers)
         return isinstance(last, cst.If) and last.orelse is None and _reads_local(last.test, place.node)
     function = enclosing_function(place)
+    value = place.node.value if isinstance(place.node, cst.Return) else None
+    if isinstance(value, cst.IfExp):
+        return function is not None and _reads_local(value.test, function)
+    if value is not None and not _is_none(value):
+        # Here a variable is returned, to which a branch assigns None.
+        assigned = _assignments_of_none(value, function) if function is not None else ()
+        return any(_depends_on_sample(Place(place.module, node)) for node in assigned)
     around = enclosing(place.module, place.node)
     inner = around[around.index(function) :] if function is not None else []
     handlers = [node for node in inner if isinstance(node, cst.ExceptHandler)]
@@ -153,6 +163,18 @@ def _depends_on_sample(place: Place) -> bool:
         return all(map(_is_of_samples, handlers))
     tests = [node.test for node in inner if isinstance(node, cst.If)]
     return function is not None and any(_reads_local(test, function) for test in tests)
+
+
+def _is_none(value: cst.BaseExpression) -> bool:
+    return isinstance(value, cst.Name) and value.value == "None"
+
+
+def _assignments_of_none(value: cst.BaseExpression, function: cst.FunctionDef) -> Iterator[cst.Assign]:
+    """Yield the assignments of None to a variable in a function."""
+    for node in nodes(function.body):
+        if isinstance(node, cst.Assign) and _is_none(node.value) and isinstance(value, cst.Name):
+            if any(value.value in target_names(target.target) for target in node.targets):
+                yield node
 
 
 def _is_of_samples(handler: cst.ExceptHandler) -> bool:

@@ -25,7 +25,7 @@ from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.modes import EvaluationRecorded, ModeSwitched
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.modules import Module, nodes, target_names
+from shapefix.interpreter.modules import Module, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown
 
@@ -111,7 +111,27 @@ def _switched_off(event: EvaluationRecorded, context: CheckContext) -> ModeSwitc
     searched = enclosing_function(event.place) or loop.node
     if _has_volatile_inputs(searched):
         return None
-    return None if _DIFFERENTIATES.search(_text(module, searched)) else switched
+    texts = [_text(module, searched)]
+    for branch in _branches_of_other_phases(around):
+        texts = [part for text in texts for part in text.split(_text(module, branch))]
+    return None if any(map(_DIFFERENTIATES.search, texts)) else switched
+
+
+def _branches_of_other_phases(around: list[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """Yield the branches of `if phase == "train":`, in a loop over texts around an evaluation, without it.
+
+    A pass for another phase does not run them.
+    """
+    for loop in around:
+        if not isinstance(loop, cst.For) or not isinstance(loop.iter, (cst.List, cst.Tuple)):
+            continue
+        if not all(isinstance(each.value, cst.SimpleString) for each in loop.iter.elements):
+            continue
+        phase = dotted_name(loop.target)
+        for node in nodes(loop.body):
+            if isinstance(node, cst.If) and isinstance(node.test, cst.Comparison) and node.body not in around:
+                if dotted_name(node.test.left) == phase:
+                    yield node.body
 
 
 def _has_volatile_inputs(evaluation: cst.CSTNode) -> bool:

@@ -20,7 +20,7 @@ from shapefix.interpreter.modules import Place, children, counts_passes, dotted_
 from shapefix.interpreter.refinement import sizes_in
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import FunctionValue, LibraryObject
-from shapefix.tensors.errors import TooManyIndices, WrongDtype
+from shapefix.tensors.errors import IndexOutOfRange, TooManyIndices, WrongDtype
 from shapefix.tensors.ops import Op
 
 
@@ -48,7 +48,11 @@ def reservation(event: Event, found: Diagnostic, context: CheckContext) -> str:
         return ""
     if way.uncalled is not None and _takes_arguments(way.uncalled) and not _is_stated(event):
         return f"no known code calls `{way.uncalled.qualified}`, so its arguments are assumed"
-    if isinstance(event, OperationEvent) and found.condition is not None and not found.condition.constant:
+    is_conditional = found.condition is not None and not found.condition.constant
+    if isinstance(event, OperationEvent) and found.condition is not None and is_conditional:
+        if isinstance(event, OpRejected) and isinstance(event.error, IndexOutOfRange):
+            # The code states the range of the ids: sooner or later, a batch has each of them.
+            return ""
         return f"it is assumed that a run has {found.condition.text}"
     if way.unfollowed and _is_of_objects(event) and not _is_out_of_reach(event, way):
         return "it is assumed that no unknown code called before changes these objects"

@@ -123,7 +123,15 @@ def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:
     switched = _switched_on(event, context)
     if switched is None or switched.calls != event.calls:
         return switched is not None and switched.training is None
-    return not between(switched, event, context, Backward)
+    if between(switched, event, context, Backward):
+        return False
+    # `for phase in ["train", "val"]: model.train()` switches in the training phase, too.
+    before = context.training[: context.positions[switched]]
+    others = (each for each in before if isinstance(each, ModeSwitched))
+    return not any(
+        each.place.node is switched.place.node and between(each, switched, context, Backward)
+        for each in others
+    )
 
 
 def _switched_on(event: ForwardCalled, context: CheckContext) -> ModeSwitched | None:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from shapefix.domains.devices import is_module
 from shapefix.interpreter.attributes import MOVES, attribute
-from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.calls import Arguments, Call, call_method, call_value
 from shapefix.interpreter.classes import is_closed, lineage, member
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, NumberRange, TupleValue, elements
 from shapefix.interpreter.dictionaries import is_complete
@@ -94,6 +94,8 @@ def length(call: Call) -> Value:
         method_ = call.ev.library.method(value.kind, "__len__")
         if method_ is not None:
             return method_(Call(call.ev, f"{value.kind}.__len__", call.place, Arguments(), value))
+    if isinstance(value, InstanceValue) and isinstance(member(value.cls, "__len__"), FunctionValue):
+        return call_method(call.ev, value, "__len__", Arguments(), call.place.node)
     if isinstance(value, Unknown) and value.hint:
         return value.attribute("__len__") if value.tensor is None else integer(value.tensor.size(0))
     return Unknown()
