@@ -6,7 +6,6 @@ import pytest
 from checking import Check
 
 CODE = """
-from contextlib import nullcontext
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -22,14 +21,14 @@ for epoch in range(10):
         total = 0
         for x, y in loaders[phase]:
             optimizer.zero_grad()
-            with CONTEXT:
+            CONTEXT
                 loss = F.cross_entropy(net(x), y)
                 if phase == "train":
                     loss.backward()
                     optimizer.step()
             total += loss.item()
 """
-RIGHT = 'torch.set_grad_enabled(phase == "train")'
+RIGHT = 'with torch.set_grad_enabled(phase == "train"):'
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,7 @@ RIGHT = 'torch.set_grad_enabled(phase == "train")'
         ('net.train() if phase == "train" else net.eval()', RIGHT, set()),
         ("net.train()", RIGHT, {"SF804"}),
         ('net.train() if phase == "train" else None', RIGHT, {"SF804"}),
-        ('net.train(phase == "train")', "nullcontext()", {"SF702"}),
+        ('net.train(phase == "train")', "if True:", {"SF702"}),
     ],
 )
 def test_the_passes_of_a_phase(mode: str, context: str, codes: set[str], check: Check) -> None:

@@ -30,7 +30,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown
 
 _DIFFERENTIATES = re.compile(
-    r"backward|autograd|\.grad\b|grad_|_grad\b|attack|adversar|saliency|captum|cam\b"
+    r"backward|autograd|\.grad\b|grad_|(?<!zero)_grad\b|attack|adversar|saliency|captum|cam\b"
 )
 """Words of evaluation code that needs gradients: attacks, attributions, learned inputs."""
 
