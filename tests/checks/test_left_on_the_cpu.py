@@ -88,6 +88,7 @@ def test_what_no_buffer_can_be_made_of_has_no_fix(text: str, check: Check) -> No
         module("self.gate = torch.tensor(2.0)"),
         module("self.gate = 2.0"),
         module("self.gate = torch.ones(4, device='cuda')"),
+        module("self.device = None; self.gate = torch.ones(4).to(self.device)"),
         module(
             "self.gate = torch.ones(4)",
             other="def cuda(self):\n        self.gate = self.gate.cuda()\n        return self\n\n    ",

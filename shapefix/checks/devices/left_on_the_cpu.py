@@ -30,7 +30,15 @@ from shapefix.checks.support.torch_errors import device_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Cause, Condition, Diagnostic, Edit, Evidence, Fix, Role, Span
 from shapefix.domains.devices import FORWARD, DeviceMismatch
-from shapefix.interpreter.modules import Module, Place, children, dotted_name, nodes, target_names
+from shapefix.interpreter.modules import (
+    Module,
+    Place,
+    called_name,
+    children,
+    dotted_name,
+    nodes,
+    target_names,
+)
 from shapefix.interpreter.values import LibraryObject
 
 _CASTS = frozenset({"half", "bfloat16", "double"})
@@ -72,7 +80,7 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         return
     assign = _assignment(made)
     name = _attribute(assign) if assign is not None else ""
-    if assign is None or not name or _moves_itself(made):
+    if assign is None or not name or _moves_itself(made) or _names_device(assign):
         return
     yield rule.diagnostic(
         made.module.span(assign),
@@ -84,6 +92,15 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
             Evidence(event.place.span, f"combined with {_combined_with(event)} here", Role.FAILURE),
         ],
         fixes=_as_buffer(made, assign, name, is_lasting=context.permits_older("torch", _NOT_PERSISTENT)),
+    )
+
+
+def _names_device(assign: cst.CSTNode) -> bool:
+    """Whether an assignment moves its value to a device of its caller: `torch.ones(3).to(self.device)`."""
+    return any(
+        (given := dotted_name(node.args[0].value)) and not given.startswith("torch.")
+        for node in nodes(assign)
+        if isinstance(node, cst.Call) and called_name(node) == "to" and node.args
     )
 
 

@@ -11,6 +11,9 @@ from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.tensors.options import options_of
 
+_OF_DEVICES = frozenset({"SF602", "SF603", "SF616"})
+"""Rules about devices."""
+
 
 def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     """Add a condition: the required options have their defaults."""
@@ -43,7 +46,11 @@ def without_options(found: Diagnostic) -> Diagnostic:
         combination = combined("and", [condition, replace(found.condition, predicate=None)])
         assert combination is not None
         condition = combination
-    return replace(found, condition=condition, fixes=tuple(map(_unsafe, found.fixes)))
+    found = replace(found, condition=condition, fixes=tuple(map(_unsafe, found.fixes)))
+    if found.code in _OF_DEVICES and not found.reservation:
+        # An option such as `--cuda` moves everything: its author always gives it.
+        found = replace(found, reservation="it is assumed that no option moves the model to a GPU")
+    return found
 
 
 def _unsafe(fix: Fix) -> Fix:
