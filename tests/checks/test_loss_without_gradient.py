@@ -235,3 +235,30 @@ loss.backward()
 """
     assert check(code, {"SF904"}) == []
     assert len(check(code.replace("net(x)", "model(x).detach()"), {"SF904"})) == 1
+
+
+FLAGGED = {
+    "out = model(x).detach().requires_grad_()": False,
+    "out = model(x).detach()\nout.requires_grad = True": False,
+    "out = model(x).argmax(1).float().requires_grad_()": False,
+    "with torch.no_grad():\n    out = model(x).requires_grad_()": False,
+    "out = model(x)": True,
+    "out = model(x.requires_grad_())": True,
+    "out = model(model(x).detach().requires_grad_().repeat(1, 4))": True,
+    "out = model(x).detach().requires_grad_() * model.bias": True,
+}
+
+
+@pytest.mark.parametrize("made", FLAGGED)
+def test_values_flagged_after_a_cut_train_no_weight(made: str, check: Check) -> None:
+    code = f"{HEAD}{made}\nloss = out.square().mean()\nloss.backward()\noptimizer.step()\n"
+    names = ran(code)
+    assert (names["model"].bias.grad is not None) == FLAGGED[made]
+    assert (not check(code, {"SF904"})) == FLAGGED[made]
+
+
+def test_gradients_of_a_cut_value_may_be_passed_on(check: Check) -> None:
+    code = f"{HEAD}out = model(x)\ncopy = out.detach().requires_grad_()\nloss = copy.square().mean()\n"
+    code += "loss.backward()\nout.backward(copy.grad)\noptimizer.step()\n"
+    assert ran(code)["model"].bias.grad is not None
+    assert not check(code, {"SF904"})

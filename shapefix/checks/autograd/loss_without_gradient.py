@@ -16,8 +16,9 @@ from shapefix.checks.support.graph_copies import without_copy
 from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role, Span
+from shapefix.domains.gradients import lineage
 from shapefix.domains.modes import ForwardCalled
-from shapefix.domains.training import Backward, OptimizerStepped, TrainingEvent
+from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, TrainingEvent
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue
 from shapefix.tensors.ops import Op
@@ -26,6 +27,7 @@ _ERROR = ExpectedError(
     "RuntimeError", "element 0 of tensors does not require grad and does not have a grad_fn"
 )
 _FARTHEST = 200
+_FEW = 20
 _SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _CREATING = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
 _COPYING = frozenset({"tensor", "as_tensor", "from_numpy", "new_tensor", "asarray", "FloatTensor"})
@@ -41,6 +43,7 @@ def loss_without_gradient(event: Backward, context: CheckContext, rule: Rule) ->
     if not isinstance(loss, TensorValue) or loss.origin is None:
         return
     if not (event.leaf or event.requires is False):
+        yield from _from_cut_values(event, loss, context, rule)
         return
     if event.leaf and not any(_shares_loop(event, step) for step in after(event, context, OptimizerStepped)):
         return
@@ -63,6 +66,47 @@ def loss_without_gradient(event: Backward, context: CheckContext, rule: Rule) ->
             Evidence(event.place.span, f"backward of `{named}` reaches no weight", Role.FAILURE),
         ],
         fixes=() if cut is None else (_fix(cut),),
+    )
+
+
+def _from_cut_values(
+    event: Backward, loss: TensorValue, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    """Report a loss of copied or detached values that were told to require a gradient again.
+
+    Their gradients may be read: `features.backward(copy.grad)` goes on where the graph ends.
+    """
+    graph = list(lineage(loss))
+    starts = [each for each in graph if not each.sources]
+    cuts = [each.cut for each in starts if each.cut is not None and each.cut.is_known]
+    if event.requires is not True or not cuts or len(starts) > _FEW:
+        return
+    is_computed = any(
+        each.sources and each.origin is not None and each.origin.producer is not None for each in graph
+    )
+    if is_computed or not all(each.cut in cuts or each.graph is False for each in starts):
+        return
+    steps = [each for each in after(event, context, OptimizerStepped) if _shares_loop(event, each)]
+    built = {id(each.optimizer): each.modules for each in of_kind(context, OptimizerCreated)}
+    if not steps or not all(built.get(id(each.optimizer)) for each in steps):
+        return
+    module = event.place.module
+    scope = enclosing_function(event.place) or module.tree
+    if any(
+        isinstance(node, cst.Attribute) and node.attr.value in ("grad", "retain_grad")
+        for node in nodes(scope)
+    ):
+        return
+    named = abbreviate(receiver_code(event.place)) or abbreviate(event.place.code)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{named}` trains no weight: {_reason(cuts[0], module)}; `requires_grad` hides the error",
+        evidence=[
+            *call_trace(event),
+            *_steps(cuts[0], cuts[0].place),
+            Evidence(event.place.span, f"backward of `{named}` reaches no weight", Role.FAILURE),
+        ],
+        fixes=(_fix(cuts[0]),),
     )
 
 
