@@ -96,3 +96,11 @@ print(F.kl_div(probabilities, torch.full((8, 2), 0.5)))
 def test_the_probabilities_of_a_policy_are_kept(method: str, edits: list[str], check: Check) -> None:
     (finding,) = check(POLICY.replace("METHOD", method), {"SF514"})
     assert [edit.content for fix in finding.fixes for edit in fix.edits] == edits
+
+
+def test_exchanged_arguments_of_a_divergence_are_exchanged_again(check: Check) -> None:
+    head = "import torch\nimport torch.nn.functional as F\nscores = torch.rand(3, 4, requires_grad=True)\n"
+    known, other = "F.softmax(scores, dim=1)", "F.log_softmax(torch.rand(3, 4), dim=1)"
+    (found,) = check(f"{head}F.kl_div({known}, {other}).backward()\n", {"SF514"})
+    assert [edit.content for edit in found.fixes[0].edits] == [other, known]
+    assert not check(f"{head}F.kl_div({other}, {known}).backward()\n", {"SF514"})

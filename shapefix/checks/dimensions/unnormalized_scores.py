@@ -10,13 +10,13 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.score_sources import Source, source_of_input
+from shapefix.checks.support.score_sources import Source, source_of, source_of_input
 from shapefix.checks.support.syntax import enclosing_function
-from shapefix.diagnostics import Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.losses import LossComputed
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import Constant, LibraryObject, Number
+from shapefix.interpreter.values import Constant, LibraryObject, Number, as_tensor
 from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.ops import Op
 
@@ -120,7 +120,13 @@ def _kind(op: Op) -> str:
 def _fixes(
     event: LossComputed, expected: Expectation, source: Source, context: CheckContext
 ) -> Iterator[Fix]:
-    if source.op is Op.SOFTMAX:
+    target = as_tensor(event.given.get("target"))
+    other = None if target is None else source_of(target)
+    if source.op is Op.SOFTMAX and expected is _KL and other is not None and other.op is Op.LOG_SOFTMAX:
+        message = "exchange the arguments: the log-probabilities are the first one"
+        edits = _exchanged(event.place)
+        yield Fix(Applicability.UNSAFE if edits else Applicability.DISPLAY, message, edits)
+    elif source.op is Op.SOFTMAX:
         if _has_other_users(event, source):
             yield rewrites.unsafe_or_advice("pass their logarithm: `.log()`", None)
             return
@@ -136,6 +142,16 @@ def _fixes(
         yield rewrites.unsafe_or_advice(f"use `{name}`, which expects scores", edit)
     elif source.op in _SCORES:
         yield rewrites.unsafe_or_advice("apply `log_softmax` to the scores", None)
+
+
+def _exchanged(place: Place) -> tuple[Edit, ...]:
+    """Return the edits to exchange the first two arguments of a call; none without two plain ones."""
+    given = place.node.args[:2] if isinstance(place.node, cst.Call) else ()
+    if len(given) < 2 or any(each.star or each.keyword is not None for each in given):
+        return ()
+    spans = [place.module.span(each.value) for each in given]
+    texts = [place.module.code(each.value) for each in given]
+    return tuple(Edit(span, text) for span, text in zip(spans, reversed(texts), strict=True))
 
 
 def _has_other_users(event: LossComputed, source: Source) -> bool:
