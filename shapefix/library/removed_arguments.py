@@ -98,3 +98,13 @@ def _note(
                 ev.place(node), ev.calls, package, function, argument, keyword, others, gone[keyword]
             )
             ev.emit(event)
+    unpacked = next((argument for argument in node.args if argument.star == "**"), None)
+    for dictionary in arguments.unpacked if unpacked is not None else ():
+        for key in dictionary.fields.keys() & gone.keys():
+            if not ev.journal.is_maybe_unbound(dictionary.fields, key):
+                version = gone[str(key)]
+                if unpacked is not None and is_at_least(ev, version, package):
+                    place, name = ev.place(node), str(key)
+                    ev.emit(
+                        RemovedArgument(place, ev.calls, package, function, unpacked, name, others, version)
+                    )

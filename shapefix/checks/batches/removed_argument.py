@@ -75,6 +75,9 @@ def _own_reads(owner: cst.ClassDef, name: str) -> list[cst.Name]:
 
 def _fixes(event: RemovedArgument, renamed: str | None) -> Iterator[Fix]:
     call, given, module = event.place.node, event.given, event.place.module
+    if given.star:
+        # A dictionary has it.
+        return
     if renamed is not None:
         if given.keyword is not None and renamed not in event.others:
             reads = _reads(event) if event.package in _KEPT_AS_ATTRIBUTES else ()
