@@ -19,7 +19,8 @@ REMOVED = 'settings = {"output_dir": "out", "no_cuda": True}\n'
         (f'{REMOVED}settings["use_cpu"] = settings.pop("no_cuda")\n', False),
         (
             'settings = {"output_dir": "out"}\n'
-            'if "no_cuda" in inspect.signature(TrainingArguments).parameters:\n    settings["no_cuda"] = True\n',
+            'if "no_cuda" in inspect.signature(TrainingArguments).parameters:\n'
+            '    settings["no_cuda"] = True\n',
             False,
         ),
     ],
