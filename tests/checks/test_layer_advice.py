@@ -153,3 +153,28 @@ a, b = torch.randn(2, 3, 4).size()
     first, second = sorted(check(code, {"SF507"}), key=lambda each: each.span)
     assert "`loss.data.cpu()` is a 0-dim tensor" in first.message
     assert "`torch.randn(2, 3, 4)` is f32[2, 3, 4]" in second.message
+
+
+FORGOTTEN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 6, 5)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+
+    def forward(self, x):
+        return USED
+
+Net()(torch.randn(4, 3, 32, 32))
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "is_named"), [("self.conv2(x)", True), ("self.conv2(x) + self.conv1(x)", False)]
+)
+def test_a_forgotten_layer_is_named(used: str, is_named: bool, check: Check) -> None:
+    found = check(FORGOTTEN.replace("USED", used), {"SF506"})
+    assert ("call `self.conv1` first" in found[0].fixes[0].message) == is_named

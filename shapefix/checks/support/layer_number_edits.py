@@ -28,7 +28,7 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OperationCalled, OpRejected
-from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
+from shapefix.interpreter.modules import Module, Place, called_name, dotted_name, nodes
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.interpreter.values import LibraryObject, as_tensor
 from shapefix.tensors.bounds import same
@@ -166,6 +166,8 @@ def other_use(event: OpRejected, context: CheckContext) -> str:
     owner = enclosing_class(event.place)
     if owner is None or not name.startswith("self."):
         return ""
+    if forgotten := _forgotten(event, owner):
+        return f"call `{forgotten}` first: nothing uses it, and it fits in between"
     rejected = {each.place.node for each in context.events if isinstance(each, OpRejected)}
     others = (
         each
@@ -176,6 +178,26 @@ def other_use(event: OpRejected, context: CheckContext) -> str:
     if other is None:
         return ""
     return f"change the input: `{name}` is also used in line {module.span(other).row}"
+
+
+def _forgotten(event: OpRejected, owner: cst.ClassDef) -> str:
+    """Return an unused layer of the class from the given number to the expected one; "" without one."""
+    error = event.error
+    if not isinstance(error, SizeMismatch) or error.operand:
+        return ""
+    wanted = [error.have.value, error.want.value]
+    made = {
+        dotted_name(each.targets[0].target): each.value
+        for each in nodes(owner)
+        if isinstance(each, cst.Assign) and isinstance(each.value, cst.Call) and len(each.targets) == 1
+    }
+    for name, call in made.items():
+        given = [arg.value for arg in call.args[:2] if arg.keyword is None]
+        numbers = [each.evaluated_value for each in given if isinstance(each, cst.Integer)]
+        if numbers == wanted and called_name(call).startswith(("Linear", "Conv")):
+            if sum(dotted_name(each) == name for each in nodes(owner)) == 1:
+                return name
+    return ""
 
 
 def _accepting_call(event: OpRejected, context: CheckContext) -> Place | None:
