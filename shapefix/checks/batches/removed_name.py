@@ -29,13 +29,19 @@ def removed_name(event: RemovedName, context: CheckContext, rule: Rule) -> Itera
     advice = f"; use {instead}" if instead else ""
     yield rule.diagnostic(
         place.span,
-        f"{title(event.package)} has no `{event.known}` since {event.version}{advice}",
+        f"{title(event.package)} has no `{_as_written(event)}` since {event.version}{advice}",
         error=_error(event),
         evidence=call_trace(event),
         fixes=_fixes(event, instead),
         follows=Cause(rule.code, place.module.span(_statement(event))),
         habit=event.known,
     )
+
+
+def _as_written(event: RemovedName) -> str:
+    """Return the removed name, under the package that the code imports; Lightning has two."""
+    is_same = event.known.rpartition(".")[2] == event.name.rpartition(".")[2]
+    return event.name if is_same and event.package == "lightning" else event.known
 
 
 def _is_tried(event: RemovedName) -> bool:
@@ -61,7 +67,7 @@ def _error(event: RemovedName) -> ExpectedError:
         return ExpectedError("AttributeError", f"`np.{name}` was removed in the NumPy 2.0 release")
     if not isinstance(event.place.node, cst.ImportAlias):
         return ExpectedError("AttributeError", f"module '{owner}' has no attribute '{name}'")
-    if event.known != event.name or "." not in event.name:
+    if event.known.rpartition(".")[2] != name or "." not in event.name:
         return ExpectedError("ModuleNotFoundError", f"No module named '{event.known}'")
     return ExpectedError("ImportError", f"cannot import name '{name}' from '{owner}'")
 
