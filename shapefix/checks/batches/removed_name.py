@@ -39,7 +39,7 @@ def removed_name(event: RemovedName, context: CheckContext, rule: Rule) -> Itera
 
 
 def _as_written(event: RemovedName) -> str:
-    """Return the removed name, under the package that the code imports; Lightning has two."""
+    """Return the removed name under the package of the import: Lightning has two."""
     is_same = event.known.rpartition(".")[2] == event.name.rpartition(".")[2]
     return event.name if is_same and event.package == "lightning" else event.known
 
