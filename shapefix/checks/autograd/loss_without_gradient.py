@@ -72,7 +72,7 @@ def loss_without_gradient(event: Backward, context: CheckContext, rule: Rule) ->
 def _from_cut_values(
     event: Backward, loss: TensorValue, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
-    """Report a loss of copied or detached values that were told to require a gradient again.
+    """Report a loss of copied or detached values with a new gradient flag.
 
     Their gradients may be read: `features.backward(copy.grad)` goes on where the graph ends.
     """
