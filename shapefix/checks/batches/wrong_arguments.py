@@ -86,7 +86,7 @@ def _arguments(place: Place) -> tuple[cst.Arg, ...]:
 def _error(event: ArgumentsRefused, missing: tuple[str, ...]) -> ExpectedError:
     if missing:
         arguments = counted(len(missing), "required positional argument")
-        return ExpectedError("TypeError", f"missing {arguments}: ")
+        return ExpectedError("TypeError", f"missing {arguments}")
     return ExpectedError("TypeError", f"but {event.given + 1} were given")
 
 
