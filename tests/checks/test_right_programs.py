@@ -25,6 +25,12 @@ for (rows,) in DataLoader(TensorDataset(torch.rand(12, 4)), 3):
     out, state = rnn(rows.unsqueeze(1), state)
     out.mean().backward()
 """,
+    "sigmoid in place": """
+out = torch.sigmoid_(nn.Linear(3, 1)(torch.rand(4, 3)))
+nn.BCELoss()(out, torch.ones(4, 1)).backward()
+out = nn.Linear(3, 1)(torch.rand(4, 3)).sigmoid_()
+nn.BCELoss()(out, torch.ones(4, 1)).backward()
+""",
     "one line": """
 rows = torch.rand(2, 5)
 try: out = nn.Linear(4, 2)(rows)
@@ -68,3 +74,19 @@ def test_a_program_that_runs_has_no_finding(program: str, check: Check) -> None:
     source = IMPORTS + PROGRAMS[program]
     exec(compile(source, "program.py", "exec"), {"__name__": "program"})
     assert not check(source)
+
+
+def test_several_gpus_share_a_batch(check: Check) -> None:
+    source = """
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        return self.table(ids).view(3, 4)
+
+nn.DataParallel(Part().cuda(), device_ids=DEVICES)(torch.tensor([1] * 6).cuda())
+"""
+    assert not check(IMPORTS + source.replace("DEVICES", "[0, 1]"))
+    assert check(IMPORTS + source.replace("DEVICES", "[0]"))

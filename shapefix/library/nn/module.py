@@ -42,7 +42,9 @@ from shapefix.library.registry import declare, derives, function, lookup_method,
 from shapefix.library.required_versions import is_at_least
 from shapefix.library.tensors import alias_of, dtype_of, is_no_dtype
 from shapefix.library.transformers.model_calls import note_call
+from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
+from shapefix.tensors.polynomials import Size
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
@@ -324,7 +326,15 @@ declare(DISTRIBUTED, MODULE)
 @function(DISTRIBUTED, "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 def distributed(call: Call) -> Value:
     module = call.value(0, "module") or Unknown("module")
-    return LibraryObject(DISTRIBUTED, {"module": module}, call.place, {"module": module})
+    made = LibraryObject(DISTRIBUTED, {"module": module}, call.place, {"module": module})
+    devices = elements(call.value(1, "device_ids"))
+    if devices is not None and len(devices) > 1:
+        made.fields[_SPLIT] = TRUE
+    return made
+
+
+_SPLIT = "splits batches"
+"""Field of a wrapper with several GPUs in one process: each gets a part of the samples."""
 
 
 @join_values
@@ -354,6 +364,18 @@ def unwrapped(ev: Evaluator, owner: InstanceValue, name: str) -> Value | None:
     return owner if name == "module" and is_own_module(owner) else None
 
 
+def _part_of(value: Value, count: Size | None) -> Value:
+    """Return a sent tensor with this number of samples; any other value, or all samples for None."""
+    if (
+        count is not None
+        and isinstance(value, TensorValue)
+        and value.layout is not None
+        and value.layout.rank
+    ):
+        value.layout = Layout((count, *value.layout.sizes[1:]), value.layout.strides)
+    return value
+
+
 @method(DISTRIBUTED, "forward")
 def forward_of_wrapped(call: Call) -> Value:
     """Call the wrapped module with the same arguments, sent to its device before."""
@@ -361,9 +383,11 @@ def forward_of_wrapped(call: Call) -> Value:
     if not isinstance(module, (InstanceValue, LibraryObject, OneOf)):
         return Unknown()
     given = call.arguments
+    is_split = isinstance(call.receiver, LibraryObject) and _SPLIT in call.receiver.fields
+    part = Size.symbol("samples of one GPU") if is_split else None
     sent_on = Arguments(
-        [sent(value, OF_MODULE) for value in given.positional],
-        {name: sent(value, OF_MODULE) for name, value in given.keywords.items()},
+        [_part_of(sent(value, OF_MODULE), part) for value in given.positional],
+        {name: _part_of(sent(value, OF_MODULE), part) for name, value in given.keywords.items()},
         given.open,
         given.starred,
         given.unpacked,

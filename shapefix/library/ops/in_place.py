@@ -15,7 +15,7 @@ from shapefix.domains.operations import InPlaceWrite
 from shapefix.domains.saved_tensors import note_write_into_saved
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import (
     NONE,
     Constant,
@@ -37,7 +37,7 @@ from shapefix.library.transformers.label_provenance import note_index_write, not
 from shapefix.tensors import indexing
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.ops import BINARY_NAMES
+from shapefix.tensors.ops import BINARY_NAMES, Op
 from shapefix.tensors.tensor_iterator import check_expands_to
 
 _NOT_IN_PLACE = frozenset(
@@ -153,6 +153,13 @@ def check_write(call: Call, tensor: TensorValue) -> None:
 def overwritten(call: Call, tensor: TensorValue) -> Value:
     check_write(call, tensor)
     emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
+    name = call.name.rpartition(".")[2]
+    if name in UNARY_WRITES:
+        # Its elements are those of the function from here on: `sigmoid_` makes probabilities of scores.
+        step = LayoutStep(
+            call.place, Op.named(name.removesuffix("_")), tensor.layout, tensor.origin, call.ev.function
+        )
+        call.ev.journal.write(tensor, "origin", step)
     return tensor
 
 

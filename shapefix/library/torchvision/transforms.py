@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
-from shapefix.interpreter.containers import elements
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Unknown, Value, as_size
@@ -62,6 +62,9 @@ def _applied(effect: Effect) -> Callable[[Call], Value]:
         given = call.arguments
         if len(given.positional) != 1 or given.open or not isinstance(call.receiver, LibraryObject):
             # Version 2 transforms images and boxes together.
+            return Unknown()
+        if isinstance(given.positional[0], (ListValue, TupleValue, DictValue)):
+            # Version 2 transforms each item of a sample.
             return Unknown()
         return effect(call, given.positional[0], BoundArguments(call.receiver.fields))
 
