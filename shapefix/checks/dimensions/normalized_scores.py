@@ -73,18 +73,28 @@ def _fixes(event: LossComputed, source: Source, activation: str, context: CheckC
 
 
 def _compares_probabilities(tree: cst.Module) -> bool:
-    """Whether code compares with a limit for probabilities, as in `output > 0.5`, or rounds."""
+    """Whether code needs probabilities: it rounds, takes logarithms, or compares as in `output > 0.5`."""
     for node in nodes(tree):
         if isinstance(node, cst.Comparison):
-            if any(_is_limit(each.comparator) for each in node.comparisons) or _is_limit(node.left):
+            sides = [node.left, *(each.comparator for each in node.comparisons)]
+            if any(_is_limit(side) or _is_one_score(side) for side in sides):
                 return True
-        elif isinstance(node, cst.Call) and dotted_name(node.func).rpartition(".")[2] in (
-            "round",
-            "gt",
-            "ge",
-        ):
-            return True
+        elif isinstance(node, cst.Call):
+            owner, _, called = dotted_name(node.func).rpartition(".")
+            if called in ("round", "gt", "ge") or (owner in _LIBRARIES and called.startswith("log")):
+                return True
     return False
+
+
+_LIBRARIES = frozenset({"np", "numpy", "torch", "math"})
+
+
+def _is_one_score(value: cst.BaseExpression) -> bool:
+    """Whether an expression is a number of one class: `output[i][j].item()`."""
+    method = value.func if isinstance(value, cst.Call) else None
+    if not isinstance(method, cst.Attribute) or method.attr.value != "item":
+        return False
+    return isinstance(method.value, cst.Subscript)
 
 
 def _is_limit(value: cst.BaseExpression) -> bool:
