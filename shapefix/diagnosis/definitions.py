@@ -37,12 +37,18 @@ _SETS_NONE = re.compile(r"=\s*None\b")
 
 
 def definitions(
-    explanation: MessageExplanation, frames: Sequence[ProjectFrame], run: FailingRun | None, folder: str
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    run: FailingRun | None,
+    folder: str,
+    *,
+    is_raised_inside: bool = False,
 ) -> tuple[SizeOrigin, ...]:
     """Return the assignments of the only variable with the error, the nearest first; none if there are two.
 
     They are those of the function or file of the failing line, and of its callers for a parameter. If several
-    variables may be `None`, it is the one that is so in the run of the line.
+    variables may be `None`, it is the one that is so in the run of the line. is_raised_inside is true if a
+    library raised the error with an argument of the line.
     """
     search = ValueSearch(frames, folder, is_deep=explanation.name not in _OF_TYPES)
     is_of_none = explanation.name in _OF_NONE or explanation.fields.get("type") == _NONE
@@ -56,11 +62,11 @@ def definitions(
         for node in rejected_values(statement, explanation, tensors)
         if (name := _subject(node))
     }
-    is_passed = not subjects and explanation.name == "missing-attribute" and not is_of_none
-    if is_passed:
+    is_passed = (not subjects or is_raised_inside) and explanation.name == "missing-attribute"
+    if is_passed and (is_raised_inside or not is_of_none):
         # A library looked for the attribute, in an argument of the failing call.
         given = (each for call in search.calls(last) for each in given_to(call))
-        subjects = {name: node for node in given if (name := _subject(node))}
+        subjects = {name: node for node in given if (name := _subject(node))} or subjects
     if len(subjects) > 1 and run is not None and is_of_none:
         empty = {each.place.code for each in run.values if _is_none(each.value)}
         subjects = {name: node for name, node in subjects.items() if name in empty}
@@ -156,7 +162,7 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
     last = len(frames) - 1
     found: dict[str, list[SizeOrigin]] = {}
     search = ValueSearch(frames, folder)
-    for node in search.expressions(last):
+    for node in (*search.expressions(last), *search.conditions(last)):
         is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
         name = _subject(node) if is_read else ""
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):

@@ -66,6 +66,14 @@ _OF_MACHINES = frozenset(
     | {"rank-lost", "reraise-without-exception", "host-memory"}
 )
 """The error pages about the machine, its software or the processes, and not about values."""
+_OF_PYTHON = frozenset(
+    {"ImportError", "IndentationError", "MemoryError", "ModuleNotFoundError", "NotImplementedError"}
+    | {"PermissionError", "RecursionError", "SyntaxError", "TabError", "TimeoutError"}
+)
+"""The exceptions that are never about a value of the line."""
+_MOST_POSSIBLE = 5
+_FEWEST = 3
+"""The number of places of a likely cause that other values of the line are added to."""
 
 
 def traced_cause(
@@ -130,8 +138,10 @@ def _traced_cause(
     layer: FailingLayer | None,
     folder: str,
 ) -> ErrorCause | None:
-    if explanation is None or not frames or frames[-1].is_missing or frames[-1].is_lost:
+    if not frames or frames[-1].is_missing or frames[-1].is_lost:
         return None
+    if explanation is None:
+        return _unexplained(report, frames, folder)
     called = called_definition(explanation, frames, folder)
     named = named_places(explanation, frames, folder)
     if called is not None:
@@ -143,7 +153,7 @@ def _traced_cause(
     origins = _of_sizes(run, report.message) if run is not None and is_of_sizes else ()
     of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
     of_values = distinct_places((*named, *of_values))
-    assigned = definitions(explanation, frames, run, folder)
+    assigned = definitions(explanation, frames, run, folder, is_raised_inside=_is_raised_inside(report))
     evidence = [_stated(each.path, each.row, _text_of(each)) for each in assigned]
     if of_values:
         both = (*of_values, *evidence) if explanation.name in _OF_NAMES else of_values
@@ -162,6 +172,8 @@ def _traced_cause(
             is_of_other_run = run is not None and is_of_sizes and _is_of_other_run(run, explanation)
             return None if is_of_other_run else _of_arguments(explanation, frames, folder)
     message = explanation.what
+    if not is_rejected:
+        origins = _filled(origins, frames, folder)
     return ErrorCause(
         _diagnostic(explanation, message, frames, origins),
         Confidence.ONLY if is_rejected else Confidence.LIKELY,
@@ -230,6 +242,37 @@ def _of_arguments(
     return _at_line(explanation, frames, evidence)
 
 
+def _filled(found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
+    """Add the assignments of the line's values to a few places."""
+    if len(found) >= _FEWEST or not _is_present(frames):
+        return tuple(found)
+    others = argument_definitions(frames, folder)
+    both = distinct_places((*found, *(_stated(each.path, each.row, _text_of(each)) for each in others)))
+    return both[:_MOST_POSSIBLE]
+
+
+def _unexplained(report: ErrorReport, frames: Sequence[ProjectFrame], folder: str) -> ErrorCause | None:
+    """Return the origins of the values of a failing line with an unknown message."""
+    if not _is_present(frames) or report.name in _OF_PYTHON or report.is_consequence:
+        return None
+    found = argument_definitions(frames, folder)[:_MOST_POSSIBLE]
+    if not found:
+        return None
+    unknown = MessageExplanation(
+        "unknown-message", report.message, {}, "shapefix does not know this message.", (), ""
+    )
+    evidence = [_stated(each.path, each.row, _text_of(each)) for each in found]
+    return ErrorCause(
+        _diagnostic(unknown, unknown.what, frames, evidence), Confidence.POSSIBLE, is_at_failing_line=True
+    )
+
+
+def _is_raised_inside(report: ErrorReport) -> bool:
+    """Whether a library raised the error with a value it got, and no access to an attribute on the line."""
+    last = report.frames[-1] if report.frames else None
+    return last is not None and is_installed(last.path) and not last.function.startswith("__getattr")
+
+
 def _of_call(
     report: ErrorReport,
     explanation: MessageExplanation,
@@ -284,6 +327,7 @@ def _of_layer(
     if layer.setting is not None:
         setting = layer.setting
         evidence.append(_stated(setting.path, setting.row, f"{layer.wanted} is set here"))
+    evidence += [_stated(each.path, each.row, _text_of(each)) for each in layer.given]
     if layer.load is not None:
         load = layer.load
         evidence.append(_stated(load.path, load.row, f"the data with {layer.arrived} is loaded here"))

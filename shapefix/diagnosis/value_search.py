@@ -26,9 +26,10 @@ from shapefix.diagnosis.bindings import (
     statements_in,
     target_parts,
 )
+from shapefix.diagnosis.given_settings import given_settings
 from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
 from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.diagnosis.size_origins import SizeOrigin, last_name
+from shapefix.diagnosis.size_origins import SizeOrigin, last_name, values_in_files
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.light_dataclasses import dataclass
 
@@ -114,6 +115,19 @@ class ValueSearch:
         if source is not None:
             yield from source.expressions(scope.row, scope.last)
 
+    def conditions(self, number: int) -> Iterator[ast.expr]:
+        """Yield the expressions in the condition around a frame's `raise`."""
+        scope, source = self._scope(number), self._source(number)
+        for node in source.statements if source is not None else ():
+            if isinstance(node, ast.If):
+                raised = (each for each in (*node.body, *node.orelse) if isinstance(each, ast.Raise))
+                if any(each.lineno <= scope.row <= (each.end_lineno or 0) for each in raised):
+                    yield from (each for each in ast.walk(node.test) if isinstance(each, ast.expr))
+
+    def at(self, path: str, row: int, last: int) -> int:
+        """Return the scope of a statement that is not in the stack."""
+        return self._scope_of(path, row, last, None)
+
     def follow(self, number: int, value: ast.expr, position: int | None = None) -> None:
         """Add the loads at the origin of a value in a frame.
 
@@ -143,9 +157,14 @@ class ValueSearch:
                 line = whole.text.split("\n")[node.lineno - 1].strip()
                 self.found.append(SizeOrigin("", path, row, line))
                 return
+        called = {id(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
         for node in ast.walk(value):
             if isinstance(node, ast.Attribute) and not own_attribute(node) and is_access(node):
-                self._follow_part(number, node, source)
+                if id(node) not in called:
+                    self._follow_part(number, node, source)
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                if isinstance(node.slice.value, str) and is_access(node.value):
+                    self._follow_setting(number, node.slice.value, source, is_key=True)
         for node in ast.walk(value):
             if isinstance(node, ast.Call):
                 self._follow_results(number, node.func, source, position if node is value else None)
@@ -382,13 +401,32 @@ class ValueSearch:
         return tuple(dict.fromkeys(found))
 
     def _follow_part(self, number: int, value: ast.Attribute, source: IndexedSource) -> None:
-        """Follow an attribute of an object of a class of the project, `bank.items`."""
+        """Follow an attribute of an object of a class of the project, `bank.items`, or of any object."""
+        known = len(self.steps)
         for name in self._created(number, value.value, source):
             for path, cls in self._classes(name):
                 other = self.sources.of(path)
                 if other is not None:
                     inside = self._scope_of(path, cls.lineno + 1, cls.lineno + 1, None)
                     self._follow_attribute(inside, value.attr, other)
+        if len(self.steps) == known:
+            self._follow_setting(number, value.attr, source, is_key=False)
+
+    def _follow_setting(self, number: int, name: str, source: IndexedSource, *, is_key: bool) -> None:
+        """Follow an attribute or a key to the places of the project that set it."""
+        if not self._is_new(number, f".{name}", source):
+            return
+        found = given_settings(self.sources, name, is_key=is_key)
+        if not found:
+            stated = values_in_files(name, self.sources.folder)
+            self.steps += stated if len(stated) == 1 else ()
+        for each in found:
+            scope = self._scope_of(
+                each.path, each.node.lineno, each.node.end_lineno or each.node.lineno, None
+            )
+            self._step(scope, name, each.node)
+            if each.value is not None and not isinstance(each.value, ast.Constant):
+                self.follow(scope, each.value)
 
     def _classes(self, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
         """Yield the classes of the project with a name."""

@@ -1,0 +1,81 @@
+"""Places of the project that set an attribute or key: dataclasses, options, dictionaries, settings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
+from shapefix.diagnosis.size_origins import option_name
+from shapefix.light_dataclasses import dataclass
+
+_MOST = 2
+"""The most places with one name; more of them belong to different objects."""
+_SHORTEST = 2
+
+
+@dataclass(frozen=True)
+class GivenSetting:
+    """A place that gives a name its value; value is None for an option without a default."""
+
+    path: str
+    node: ast.expr | ast.stmt
+    value: ast.expr | None
+
+
+def given_settings(sources: IndexedSources, name: str, *, is_key: bool) -> tuple[GivenSetting, ...]:
+    """Return the places of an attribute or of a key of any object; none if there are too many.
+
+    Attributes may be keys of a dictionary, `Namespace(**settings)`, if no object has them.
+    """
+    if len(name) < _SHORTEST or name.startswith("__"):
+        return ()
+    parsed = [(path, found) for path in sources.paths if (found := sources.of(path, name)) is not None]
+    found = [] if is_key else [each for path, source in parsed for each in _attributes(path, source, name)]
+    found = found or [each for path, source in parsed for each in _keys(path, source, name)]
+    return tuple(found) if len(found) <= _MOST else ()
+
+
+def _attributes(path: str, source: IndexedSource, name: str) -> Iterator[GivenSetting]:
+    """Yield the fields of classes, the options of the command line, and the keywords of constructors."""
+    for cls in source.classes:
+        for node in cls.body:
+            if (
+                isinstance(node, ast.AnnAssign)
+                and isinstance(node.target, ast.Name)
+                and node.target.id == name
+            ) or (isinstance(node, ast.Assign) and name in _names(node.targets)):
+                yield GivenSetting(path, node, node.value)
+    for call in source.calls:
+        called = ast.unparse(call.func).rpartition(".")[2]
+        if called == "add_argument":
+            options = [str(each.value) for each in call.args if isinstance(each, ast.Constant)]
+            if name in map(option_name, options):
+                given = {each.arg: each.value for each in call.keywords}
+                yield GivenSetting(path, call, given.get("default"))
+        elif called[:1].isupper():
+            for keyword in call.keywords:
+                if keyword.arg == name:
+                    yield GivenSetting(path, keyword.value, keyword.value)
+
+
+def _keys(path: str, source: IndexedSource, name: str) -> Iterator[GivenSetting]:
+    """Yield the keys of dictionaries: of literals, of `dict()`, and of assignments to an item."""
+    for node in source.dictionaries:
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == name:
+                yield GivenSetting(path, value, value)
+    for call in source.calls:
+        if isinstance(call.func, ast.Name) and call.func.id == "dict":
+            for keyword in call.keywords:
+                if keyword.arg == name:
+                    yield GivenSetting(path, keyword.value, keyword.value)
+    for node in source.assignments:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+                if target.slice.value == name:
+                    yield GivenSetting(path, node, node.value)
+
+
+def _names(targets: list[ast.expr]) -> set[str]:
+    return {each.id for each in targets if isinstance(each, ast.Name)}
