@@ -158,26 +158,40 @@ def _subject(node: ast.expr) -> str:
 
 
 def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[SizeOrigin, ...]:
-    """Return the assignments of the values in the failing line, the nearest of each value first."""
+    """Return the assignments of the values in the failing line, the nearest of each value first.
+
+    The origins of data and of results come before the called functions and layers themselves.
+    """
     last = len(frames) - 1
-    found: dict[str, list[SizeOrigin]] = {}
     search = ValueSearch(frames, folder)
-    for node in (*search.expressions(last), *search.conditions(last)):
-        is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
-        name = _subject(node) if is_read else ""
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
-            name = f"{ast.unparse(node.func)}()"
+    line = (*search.expressions(last), *search.conditions(last))
+    called = {id(node.func) for node in line if isinstance(node, ast.Call)}
+    data: dict[str, list[SizeOrigin]] = {}
+    functions: dict[str, list[SizeOrigin]] = {}
+    for node in line:
+        is_layer = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
+        found = functions if is_layer or id(node) in called else data
+        name = _name_of(node)
         if name and name != "self" and name not in found:
             each = ValueSearch(frames, folder, sources=search.sources)
             each.follow(last, node)
             found[name] = each.steps
     in_turn = (
         step
-        for steps in zip_longest(*found.values())
+        for of_kind in (data, functions)
+        for steps in zip_longest(*of_kind.values())
         for step in steps
         if step is not None and not _COUNTS.match(step.code)
     )
     return tuple(_before(frames[-1], in_turn)[:_MOST_OF_LINE])
+
+
+def _name_of(node: ast.expr) -> str:
+    """Return the name of a value that is read or computed on a line, "" for others."""
+    if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+        return f"{ast.unparse(node.func)}()"
+    is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    return _subject(node) if is_read else ""
 
 
 def _before(frame: ProjectFrame, steps: Iterable[SizeOrigin]) -> list[SizeOrigin]:

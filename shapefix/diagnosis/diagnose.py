@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -23,14 +23,14 @@ from shapefix.diagnosis.memory_causes import memory_causes
 from shapefix.diagnosis.named_places.attributes import attribute_places
 from shapefix.diagnosis.named_places.search import named_places
 from shapefix.diagnosis.notebook_cells import read_cells
-from shapefix.diagnosis.number_origins import number_origins
+from shapefix.diagnosis.number_origins import distinct_places, number_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
-from shapefix.diagnosis.traced_causes import line_fix, traced_cause
+from shapefix.diagnosis.traced_causes import line_fix, traced_cause, value_places
 from shapefix.diagnosis.value_origins import sample_origins
-from shapefix.diagnostics import Diagnostic, Evidence, in_run_order
+from shapefix.diagnostics import Diagnostic, Evidence, Role, Span, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.light_dataclasses import dataclass
@@ -45,6 +45,9 @@ _OF_OTHERS = frozenset({"dataset-generation", "launcher-report"})
 """The error pages about a failure that another exception explains."""
 _MOST_FILES = 200
 """The most files of a project that is searched for the cause of a message alone."""
+_FEW = 2
+"""The number of places that explain the values of a line."""
+_MOST_PLACES = 5
 _MOST_REPORTS = 100
 """The number of errors at the end of a log that are considered."""
 
@@ -180,6 +183,17 @@ def _with_origins(
         *(named if is_here else ()),
     )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
+    causes_elsewhere = [
+        step
+        for step in finding.evidence
+        if step.role is Role.CAUSE
+        and (step.span.path, step.span.row) != (finding.span.path, finding.span.row)
+    ]
+    if is_here and not causes_elsewhere and len(new) < _FEW:
+        # The finding says what is wrong on the line, and little about where it comes from.
+        new = distinct_places((*new, *value_places(frames, folder)))[:_MOST_PLACES]
+        shown = {(finding.span.path, finding.span.row), *((span.path, span.row) for span in _calls(finding))}
+        new = tuple(each for each in new if (each.span.path, each.span.row) not in shown)
     columns = [each for each in new if each.message.startswith("column")]
     # A rule about missing keys has the others in its message.
     is_of_values = finding.code.startswith("SF5")
@@ -206,6 +220,10 @@ def _with_fix(
     if by_message is None:
         return found
     return (replace(first, finding=replace(first.finding, fixes=(by_message,))), *found[1:])
+
+
+def _calls(finding: Diagnostic) -> Iterator[Span]:
+    yield from (step.span for step in finding.evidence if step.role is not Role.HISTORY)
 
 
 def _names_column(text: str, message: str) -> bool:

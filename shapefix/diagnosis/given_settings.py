@@ -1,10 +1,11 @@
-"""Places of the project that set an attribute or key: dataclasses, options, dictionaries, settings."""
+"""Places of the project that set an attribute or key: fields, methods, options, dictionaries."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from shapefix.diagnosis.bindings import own_attribute
 from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
 from shapefix.diagnosis.size_origins import option_name
 from shapefix.light_dataclasses import dataclass
@@ -37,15 +38,16 @@ def given_settings(sources: IndexedSources, name: str, *, is_key: bool) -> tuple
 
 
 def _attributes(path: str, source: IndexedSource, name: str) -> Iterator[GivenSetting]:
-    """Yield the fields of classes, the options of the command line, and the keywords of constructors."""
+    """Yield the fields and methods of classes, options of the command line, and keywords of constructors."""
     for cls in source.classes:
         for node in cls.body:
-            if (
-                isinstance(node, ast.AnnAssign)
-                and isinstance(node.target, ast.Name)
-                and node.target.id == name
-            ) or (isinstance(node, ast.Assign) and name in _names(node.targets)):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and name in _targets(node):
                 yield GivenSetting(path, node, node.value)
+            elif isinstance(node, ast.FunctionDef) and node.name == name:
+                yield GivenSetting(path, node, None)
+    for node in source.assignments:
+        if name in map(own_attribute, node.targets):
+            yield GivenSetting(path, node, node.value)
     for call in source.calls:
         called = ast.unparse(call.func).rpartition(".")[2]
         if called == "add_argument":
@@ -77,5 +79,6 @@ def _keys(path: str, source: IndexedSource, name: str) -> Iterator[GivenSetting]
                     yield GivenSetting(path, node, node.value)
 
 
-def _names(targets: list[ast.expr]) -> set[str]:
+def _targets(node: ast.Assign | ast.AnnAssign) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return {each.id for each in targets if isinstance(each, ast.Name)}

@@ -72,7 +72,9 @@ _OF_PYTHON = frozenset(
 )
 """The exceptions that are never about a value of the line."""
 _MOST_POSSIBLE = 5
-_FEWEST = 3
+_OF_BOTH_SIDES = frozenset({"embedding-range", "target-out-of-bounds", "class-weights", "target-dtype"})
+"""The error pages about a value that does not fit another one."""
+_FEWEST = 4
 """The number of places of a likely cause that other values of the line are added to."""
 
 
@@ -160,11 +162,11 @@ def _traced_cause(
         if explanation.name in _OF_NUMBERS and _is_present(frames):
             stated = argument_definitions(frames, folder)
             both = (*both, *(_stated(each.path, each.row, _text_of(each)) for each in stated))
-        return _of_values(explanation, frames, distinct_places(both))
+        return _of_values(explanation, frames, distinct_places(both), folder)
     if assigned:
         if run is not None and explanation.name == "missing-attribute":
             evidence += batch_places(run)
-        found = _diagnostic(explanation, explanation.what, frames, evidence)
+        found = _diagnostic(explanation, explanation.what, frames, _filled(evidence, frames, folder))
         return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected:
@@ -203,6 +205,8 @@ def _text_of(origin: SizeOrigin) -> str:
         return f"`{origin.name}` ends here, and returns nothing"
     if is_function:
         return f"`{origin.name}` may return nothing"
+    if origin.code.startswith(("def ", "async def ")) and f" {origin.name}(" in origin.code:
+        return f"`{origin.name}` is a method"
     if re.search(rf"\b{re.escape(origin.name)}\b.*[=:]|\bfor\b", origin.code) is None:
         return f"`{origin.name}` is passed here"
     is_none = origin.code.partition("=")[2].split("#")[0].strip() == "None"
@@ -219,10 +223,15 @@ def _of_sizes(run: FailingRun, message: str) -> tuple[Evidence, ...]:
 
 
 def _of_values(
-    explanation: MessageExplanation, frames: Sequence[ProjectFrame], origins: Sequence[Evidence]
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    origins: Sequence[Evidence],
+    folder: str,
 ) -> ErrorCause:
     """Return the failing line, with the origins of its values."""
     confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
+    if explanation.name in _OF_BOTH_SIDES:
+        origins = distinct_places((*origins[:_FEWEST], *value_places(frames, folder)))
     found = _diagnostic(explanation, explanation.what, frames, origins)
     return ErrorCause(found, confidence, is_at_failing_line=True)
 
@@ -244,26 +253,27 @@ def _of_arguments(
 
 def _filled(found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
     """Add the assignments of the line's values to a few places."""
-    if len(found) >= _FEWEST or not _is_present(frames):
+    if len(found) >= _FEWEST:
         return tuple(found)
-    others = argument_definitions(frames, folder)
-    both = distinct_places((*found, *(_stated(each.path, each.row, _text_of(each)) for each in others)))
-    return both[:_MOST_POSSIBLE]
+    return distinct_places((*found, *value_places(frames, folder)))[:_MOST_POSSIBLE]
+
+
+def value_places(frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
+    """Return the places that set the values of a failing line."""
+    found = argument_definitions(frames, folder)[:_MOST_POSSIBLE] if _is_present(frames) else ()
+    return tuple(_stated(each.path, each.row, _text_of(each)) for each in found)
 
 
 def _unexplained(report: ErrorReport, frames: Sequence[ProjectFrame], folder: str) -> ErrorCause | None:
     """Return the origins of the values of a failing line with an unknown message."""
-    if not _is_present(frames) or report.name in _OF_PYTHON or report.is_consequence:
-        return None
-    found = argument_definitions(frames, folder)[:_MOST_POSSIBLE]
-    if not found:
+    found = value_places(frames, folder)
+    if not found or report.name in _OF_PYTHON or report.is_consequence:
         return None
     unknown = MessageExplanation(
         "unknown-message", report.message, {}, "shapefix does not know this message.", (), ""
     )
-    evidence = [_stated(each.path, each.row, _text_of(each)) for each in found]
     return ErrorCause(
-        _diagnostic(unknown, unknown.what, frames, evidence), Confidence.POSSIBLE, is_at_failing_line=True
+        _diagnostic(unknown, unknown.what, frames, found), Confidence.POSSIBLE, is_at_failing_line=True
     )
 
 

@@ -10,6 +10,7 @@ from shapefix.diagnosis.bindings import (
     adds_to_own,
     assigned,
     bound_names,
+    called_names,
     default_of,
     is_access,
     methods_of,
@@ -18,6 +19,7 @@ from shapefix.diagnosis.bindings import (
     own_calls,
     own_nodes,
     own_targets,
+    pairs_of,
     parameter_names,
     part_of,
     passed_values,
@@ -394,9 +396,11 @@ class ValueSearch:
         around = self._class(number, source) if attribute else self._function(number, source)
         inside = [node for node in statements_in(around) if isinstance(node, ast.Assign)] if around else []
         found = [
-            last_name(node.value.func)
+            name
             for node in (*inside, *(() if attribute else source.assignments))
-            if isinstance(node.value, ast.Call) and any(same_name(target, value) for target in node.targets)
+            for target, given in pairs_of(node)
+            if same_name(target, value)
+            for name in called_names(given)
         ]
         return tuple(dict.fromkeys(found))
 

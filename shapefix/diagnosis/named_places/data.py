@@ -131,6 +131,24 @@ def _missing_collators(failure: ExplainedFailure) -> Iterator[Evidence]:
                     yield parsed.place(node, "without `data_collator`, nothing is padded here")
 
 
+@search_for("sample-size")
+def _conditions(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the conditions around the lines of the stack, and the constants in them."""
+    for frame in reversed(failure.frames):
+        parsed = None if frame.is_missing else parsed_file(frame.span.path)
+        row = frame.span.row + (parsed.whole.rows_before if parsed is not None else 0)
+        for node in ast.walk(parsed.tree) if parsed is not None else ():
+            if parsed is None or not isinstance(node, ast.If):
+                continue
+            if any(each.lineno <= row <= (each.end_lineno or 0) for each in node.body):
+                yield parsed.place(node.test, "the line runs if this is true")
+                names = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
+                for each in parsed.tree.body:
+                    if isinstance(each, ast.Assign) and names & set(map(last_name, each.targets)):
+                        if isinstance(each.value, ast.Constant):
+                            yield parsed.place(each, "this number decides when")
+
+
 @search_for("list-element")
 def _sample_results(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the results of the datasets in the file of the failing line."""

@@ -24,9 +24,12 @@ def _frozen_parameters(failure: ExplainedFailure) -> Iterator[Evidence]:
                 yield parsed.place(node, "this line decides what is trained")
 
 
-@search_for("lightning-optimizers")
+@search_for("lightning-optimizers", "not-unpackable")
 def _optimizers(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the results of `configure_optimizers`."""
+    """Yield the results of `configure_optimizers`; for an unpacked value, if it is its result."""
+    called = {last_name(node.func) for _, node in failure.line() if isinstance(node, ast.Call)}
+    if failure.explanation.name == "not-unpackable" and called.isdisjoint({"optimizers", "lr_schedulers"}):
+        return
     for parsed in failure.files("def configure_optimizers"):
         for function in ast.walk(parsed.tree):
             if isinstance(function, ast.FunctionDef) and function.name == "configure_optimizers":
