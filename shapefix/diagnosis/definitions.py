@@ -175,7 +175,7 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
         if name and name != "self" and name not in found:
             each = ValueSearch(frames, folder, sources=search.sources)
             each.follow(last, node)
-            found[name] = each.steps
+            found[name] = each.nearest
     in_turn = (
         step
         for of_kind in (data, functions)

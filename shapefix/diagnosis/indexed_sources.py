@@ -37,6 +37,10 @@ class IndexedSource:
         return [node for node in self._nodes if isinstance(node, ast.ImportFrom)]
 
     @cached_property
+    def module_imports(self) -> list[ast.Import]:
+        return [node for node in self._nodes if isinstance(node, ast.Import)]
+
+    @cached_property
     def assignments(self) -> list[ast.Assign]:
         return [node for node in self._nodes if isinstance(node, ast.Assign)]
 

@@ -49,6 +49,7 @@ _OF_INDICES = frozenset({"index-bounds", "embedding-range", "target-out-of-bound
 """The error pages with a value beside the sizes."""
 _OF_NAMES = frozenset({"missing-key", "checkpoint-keys", "checkpoint-sizes"})
 """The error pages about names of two sides: those of the value, and those of its origin."""
+_COLLECTIONS = ("list", "tuple")
 _OF_NUMBERS = frozenset(
     {"top-k-range", "group-count", "attention-heads", "one-hot-range", "padding-id-range"}
     | {"generation-length", "head-mismatch"}
@@ -72,6 +73,8 @@ _OF_PYTHON = frozenset(
 )
 """The exceptions that are never about a value of the line."""
 _MOST_POSSIBLE = 5
+_OF_LOOP = re.compile(r"for \w+, .* in zip\(|[\w.]+\.append\(")
+_MOST_LOOPS = 2
 _OF_BOTH_SIDES = frozenset({"embedding-range", "target-out-of-bounds", "class-weights", "target-dtype"})
 """The error pages about a value that does not fit another one."""
 _FEWEST = 4
@@ -159,6 +162,8 @@ def _traced_cause(
     evidence = [_stated(each.path, each.row, _text_of(each)) for each in assigned]
     if of_values:
         both = (*of_values, *evidence) if explanation.name in _OF_NAMES else of_values
+        if explanation.name == "missing-attribute" and explanation.fields["type"] in _COLLECTIONS:
+            both = (*evidence, *of_values)
         if explanation.name in _OF_NUMBERS and _is_present(frames):
             stated = argument_definitions(frames, folder)
             both = (*both, *(_stated(each.path, each.row, _text_of(each)) for each in stated))
@@ -198,6 +203,8 @@ def _is_of_other_run(run: FailingRun, explanation: MessageExplanation) -> bool:
 
 
 def _text_of(origin: SizeOrigin) -> str:
+    if origin.name.endswith("[]"):
+        return f"a sample of `{origin.name[:-2]}` is returned here"
     is_function = origin.name.endswith("()")
     if is_function and origin.code.startswith(("return", "yield")):
         return f"`{origin.name}` returns it here"
@@ -256,6 +263,13 @@ def _filled(found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: s
     if len(found) >= _FEWEST:
         return tuple(found)
     return distinct_places((*found, *value_places(frames, folder)))[:_MOST_POSSIBLE]
+
+
+def loop_places(frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
+    """Return the loops that set the values of a failing line, and the additions to their lists."""
+    found = argument_definitions(frames, folder) if _is_present(frames) else ()
+    looped = [each for each in found if _OF_LOOP.match(each.code)][:_MOST_LOOPS]
+    return tuple(_stated(each.path, each.row, _text_of(each)) for each in looped)
 
 
 def value_places(frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:

@@ -52,6 +52,9 @@ _COMMON = frozenset(
     {"forward", "step", "train", "eval", "backward", "update", "get", "items", "values", "to"}
 )
 """Names of methods that objects of libraries have, too."""
+_OF_INSTANCES = ("forward", "__call__")
+"""The methods run by a call of an object."""
+_BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "print", "sum", "tuple", "zip"})
 _MOST_STEPS = 60
 _MOST_CALLS = 4
 """The most calls of a class that are followed."""
@@ -103,7 +106,15 @@ class ValueSearch:
         self._is_deep = is_deep
         self.found: list[SizeOrigin] = []
         self.steps: list[SizeOrigin] = []
-        """The assignments on the way, the nearest first."""
+        """The assignments on the way, in the order of the search."""
+        self._depth = 0
+        self._depths: list[int] = []
+
+    @property
+    def nearest(self) -> list[SizeOrigin]:
+        """The assignments on the way, those with the fewest others between them and the value first."""
+        in_order = sorted(range(len(self.steps)), key=self._depths.__getitem__)
+        return [self.steps[number] for number in in_order]
 
     def calls(self, number: int) -> Iterator[ast.Call]:
         """Yield the calls in the statement of a frame."""
@@ -140,6 +151,11 @@ class ValueSearch:
         source = self._source(number)
         if source is None or len(self._seen) > _MOST_STEPS:
             return
+        self._depth += 1
+        self._follow(number, value, position, source)
+        self._depth -= 1
+
+    def _follow(self, number: int, value: ast.expr, position: int | None, source: IndexedSource) -> None:
         whole = source.whole
         attribute = own_attribute(value)
         if attribute:
@@ -229,6 +245,17 @@ class ValueSearch:
                         if other is not None:
                             self._follow_global(number, each.name, other)
 
+    def _imported(self, name: str, source: IndexedSource) -> Iterator[str]:
+        """Yield the file of a module of the project with this name in a source, `import settings`."""
+        for node in source.module_imports:
+            for each in node.names:
+                if (each.asname or each.name) == name:
+                    yield from self._modules(each.name)
+        for other in source.imports:
+            for each in other.names:
+                if (each.asname or each.name) == name:
+                    yield from self._modules(f"{other.module}.{each.name}" if other.module else each.name)
+
     def _modules(self, name: str) -> list[str]:
         """Return the file of a module of the project, if there is only one."""
         end = name.replace(".", "/")
@@ -245,7 +272,7 @@ class ValueSearch:
         caller = self._scope(number).caller
         position = position_of(function, name)
         if caller is not None:
-            passed = [(caller, value) for value in self._arguments(caller, called, position, name)]
+            passed = [(caller, value) for value in self._arguments(caller, called, position, name, function)]
         elif function.name == "__init__":
             passed = list(self._constructed(called, position, name))
         else:
@@ -274,18 +301,32 @@ class ValueSearch:
                         for value in passed_values(call, position, parameter):
                             yield scope, value
 
-    def _arguments(self, number: int, called: str, position: int, name: str) -> Iterator[ast.expr]:
+    def _arguments(
+        self, number: int, called: str, position: int, name: str, function: ast.FunctionDef
+    ) -> Iterator[ast.expr]:
         """Yield the values of a parameter in the statement of a frame.
 
-        A library may call a function that it gets, as in `dataset.map(encode)`.
+        A module is called by its own name, `model(images)`. A library may call a function that it gets, as in
+        `dataset.map(encode)`.
         """
         calls = list(self.calls(number))
         named = [call for call in calls if last_name(call.func) == called]
+        source = self._source(number)
+        if not named and called in _OF_INSTANCES and source is not None:
+            named = [
+                call
+                for call in calls
+                if any(each is function for _, each in self._of_instance(number, call.func, source))
+            ]
+            called = last_name(named[0].func) if named else called
+            # Not the functions around it, as in `sum(model(x).argmax(1) == y)`.
+            own = [call for call in calls if isinstance(call.func, ast.Name) or own_attribute(call.func)]
+            calls = [call for call in own if last_name(call.func) not in _BUILTINS] or calls
         for call in named or calls:
             by_name = [keyword.value for keyword in call.keywords]
             if not named and called in map(last_name, (*call.args, *by_name)):
-                if isinstance(call.func, ast.Attribute):
-                    yield call.func.value
+                # `data.map(encode)` and `DataLoader(data, collate_fn=join)` pass their data to it.
+                yield from [call.func.value] if isinstance(call.func, ast.Attribute) else call.args[:1]
                 continue
             yield from passed_values(call, position, name)
 
@@ -333,7 +374,11 @@ class ValueSearch:
         if source is not None:
             path, row = source.whole.place(node.lineno)
             line = source.whole.text.split("\n")[node.lineno - 1].strip()
-            self.steps.append(SizeOrigin(name, path, row, line))
+            self._add(SizeOrigin(name, path, row, line))
+
+    def _add(self, step: SizeOrigin) -> None:
+        self.steps.append(step)
+        self._depths.append(self._depth)
 
     def _follow_results(
         self, number: int, called: ast.expr, source: IndexedSource, position: int | None = None
@@ -344,6 +389,8 @@ class ValueSearch:
         if not name or not self._is_new(number, f"{name}(){part}", source):
             return
         functions = self._called(number, called, source)
+        if not functions:
+            self._follow_samples(number, name)
         for path, function in functions if len(functions) == 1 else ():
             for node in own_nodes(function):
                 value = node.value if isinstance(node, (ast.Return, ast.Yield)) else None
@@ -352,6 +399,15 @@ class ValueSearch:
                 scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)  # type: ignore[attr-defined]
                 self._step(scope, f"{name}()", value)
                 self.follow(scope, value, position)
+
+    def _follow_samples(self, number: int, name: str) -> None:
+        """Follow the samples of a dataset of the project, `Pairs(rows)`."""
+        for path, cls in self._classes(name):
+            for method in methods_of(cls):
+                for node in own_nodes(method) if method.name == "__getitem__" else ():
+                    if isinstance(node, ast.Return) and node.value is not None:
+                        scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)
+                        self._step(scope, f"{name}[]", node)
 
     def _called(
         self, number: int, called: ast.expr, source: IndexedSource
@@ -387,7 +443,7 @@ class ValueSearch:
             for name in self._created(number, called, source)
             for path, cls in self._classes(name)
             for method in methods_of(cls)
-            if method.name in ("forward", "__call__")
+            if method.name in _OF_INSTANCES
         ]
 
     def _created(self, number: int, value: ast.expr, source: IndexedSource) -> tuple[str, ...]:
@@ -407,6 +463,10 @@ class ValueSearch:
     def _follow_part(self, number: int, value: ast.Attribute, source: IndexedSource) -> None:
         """Follow an attribute of an object of a class of the project, `bank.items`, or of any object."""
         known = len(self.steps)
+        for path in self._imported(ast.unparse(value.value), source):
+            other = self.sources.of(path)
+            if other is not None:
+                self._follow_global(self._scope_of(path, LARGEST, LARGEST, None), value.attr, other)
         for name in self._created(number, value.value, source):
             for path, cls in self._classes(name):
                 other = self.sources.of(path)
@@ -423,7 +483,8 @@ class ValueSearch:
         found = given_settings(self.sources, name, is_key=is_key)
         if not found:
             stated = values_in_files(name, self.sources.folder)
-            self.steps += stated if len(stated) == 1 else ()
+            for each in stated if len(stated) == 1 else ():
+                self._add(each)
         for each in found:
             scope = self._scope_of(
                 each.path, each.node.lineno, each.node.end_lineno or each.node.lineno, None

@@ -49,12 +49,12 @@ def _metric(failure: ExplainedFailure) -> Iterator[Evidence]:
                 if node.value.value in wanted:
                     yield parsed.place(node.value, f"`{full}` is wanted here")
     for parsed in failure.files():
-        for key in _logged(parsed.tree):
+        for key in logged_names(parsed.tree):
             if key.value not in wanted:
                 yield parsed.place(key, f"`{key.value!s}` is logged here")
 
 
-def _logged(tree: ast.Module) -> Iterator[ast.Constant]:
+def logged_names(tree: ast.Module) -> Iterator[ast.Constant]:
     """Yield the names in `self.log("loss", …)`, and those of the results of `compute_metrics`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and last_name(node.func) in ("log", "log_dict") and node.args:
