@@ -19,6 +19,7 @@ from shapefix.interpreter.values import Constant
 from shapefix.sources.text import Unreadable
 
 _MOST = 5
+_FEWEST = 4
 _MOST_OF_LINE = 8
 _OF_TYPES = frozenset(
     {"missing-attribute", "not-subscriptable", "not-callable", "operand-types", "none-operand"}
@@ -79,6 +80,12 @@ def definitions(
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
+    if explanation.name == "missing-attribute" and not is_of_none and len(search.steps) < _FEWEST:
+        # What it was computed from decides, too.
+        deep = ValueSearch(frames, folder, sources=search.sources)
+        for subject in subjects.values():
+            deep.follow(last, subject)
+        search.steps += deep.nearest
     steps = _before(frames[-1], search.steps)
     if explanation.name == "second-backward":
         # What is computed from its own earlier value keeps the graph of the step before.
@@ -166,9 +173,13 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
     search = ValueSearch(frames, folder)
     line = (*search.expressions(last), *search.conditions(last))
     called = {id(node.func) for node in line if isinstance(node, ast.Call)}
+    outermost = _outermost_call(line)
     data: dict[str, list[SizeOrigin]] = {}
     functions: dict[str, list[SizeOrigin]] = {}
     for node in line:
+        if node is outermost:
+            # It has returned nothing: one of its arguments failed, or the function itself.
+            continue
         is_layer = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
         found = functions if is_layer or id(node) in called else data
         name = _name_of(node)
@@ -184,6 +195,13 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
         if step is not None and not _COUNTS.match(step.code)
     )
     return tuple(_before(frames[-1], in_turn)[:_MOST_OF_LINE])
+
+
+def _outermost_call(line: Sequence[ast.expr]) -> ast.Call | None:
+    """Return the call that is the whole value of a statement, as in `model = fit(rows)`."""
+    read = (node for node in line if isinstance(getattr(node, "ctx", ast.Load()), ast.Load))
+    first = next(read, None)
+    return first if isinstance(first, ast.Call) else None
 
 
 def _name_of(node: ast.expr) -> str:

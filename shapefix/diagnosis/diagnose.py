@@ -43,6 +43,8 @@ _OF_SETTINGS = frozenset(
 """The rules about settings, signatures, names and checkpoints."""
 _OF_COLLATION = frozenset({"SF410"})
 """The rules about samples, reported at the loader."""
+_OF_GRAPHS = ("SF901", "SF902", "SF903", "SF904", "SF906", "SF907")
+"""The rules about the graph of a value, and not about the value."""
 _OF_LOSSES = frozenset({"SF908"})
 """The rules about a tensor without a number in their message."""
 _OF_TWO = frozenset({"SF503", "SF504", "SF506"})
@@ -196,7 +198,8 @@ def _with_origins(
             (*new, *(each for each in loops if (each.span.path, each.span.row) not in known))
         )
     has_edits = finding.fix is not None and bool(finding.fix.edits)
-    if is_here and len(new) < _FEW and not (has_edits and _has_cause_elsewhere(finding)):
+    is_of_line = is_here and _is_of_samples(finding) and not finding.code.startswith(_OF_GRAPHS)
+    if is_of_line and len(new) < _FEW and not (has_edits and _has_cause_elsewhere(finding)):
         # The finding says what is wrong on the line, and little about where it comes from.
         shown = {(span.path, span.row) for span in (finding.span, *_shown(finding))}
         places = (

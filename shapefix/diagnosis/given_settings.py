@@ -31,9 +31,13 @@ def given_settings(sources: IndexedSources, name: str, *, is_key: bool) -> tuple
     """
     if len(name) < _SHORTEST or name.startswith("__"):
         return ()
-    parsed = [(path, found) for path in sources.paths if (found := sources.of(path, name)) is not None]
-    found = [] if is_key else [each for path, source in parsed for each in _attributes(path, source, name)]
-    found = found or [each for path, source in parsed for each in _keys(path, source, name)]
+    parsed = [(path, source) for path in sources.paths if (source := sources.of(path, name)) is not None]
+    found = (
+        []
+        if is_key
+        else [each for path, each_source in parsed for each in _attributes(path, each_source, name)]
+    )
+    found = found or [each for path, each_source in parsed for each in _keys(path, each_source, name)]
     return tuple(found) if len(found) <= _MOST else ()
 
 
@@ -72,11 +76,11 @@ def _keys(path: str, source: IndexedSource, name: str) -> Iterator[GivenSetting]
             for keyword in call.keywords:
                 if keyword.arg == name:
                     yield GivenSetting(path, keyword.value, keyword.value)
-    for node in source.assignments:
-        for target in node.targets:
+    for statement in source.assignments:
+        for target in statement.targets:
             if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
                 if target.slice.value == name:
-                    yield GivenSetting(path, node, node.value)
+                    yield GivenSetting(path, statement, statement.value)
 
 
 def _targets(node: ast.Assign | ast.AnnAssign) -> set[str]:

@@ -72,7 +72,7 @@ _OF_PYTHON = frozenset(
     | {"PermissionError", "RecursionError", "SyntaxError", "TabError", "TimeoutError"}
 )
 """The exceptions that are never about a value of the line."""
-_MOST_POSSIBLE = 5
+_MOST_POSSIBLE = 6
 _OF_LOOP = re.compile(r"for \w+, .* in zip\(|[\w.]+\.append\(")
 _MOST_LOOPS = 2
 _OF_BOTH_SIDES = frozenset({"embedding-range", "target-out-of-bounds", "class-weights", "target-dtype"})
@@ -171,7 +171,7 @@ def _traced_cause(
     if assigned:
         if run is not None and explanation.name == "missing-attribute":
             evidence += batch_places(run)
-        found = _diagnostic(explanation, explanation.what, frames, _filled(evidence, frames, folder))
+        found = _diagnostic(explanation, explanation.what, frames, evidence)
         return ErrorCause(found, Confidence.LIKELY, is_at_failing_line=True)
     is_rejected = run is not None and bool(run.rejected)
     if not is_rejected:
@@ -283,12 +283,22 @@ def _unexplained(report: ErrorReport, frames: Sequence[ProjectFrame], folder: st
     found = value_places(frames, folder)
     if not found or report.name in _OF_PYTHON or report.is_consequence:
         return None
-    unknown = MessageExplanation(
-        "unknown-message", report.message, {}, "shapefix does not know this message.", (), ""
-    )
+    what = _of_raise(frames[-1].frame.text)
+    unknown = MessageExplanation("unknown-message", report.message, {}, what, (), "")
+    # The short report shows the first and the last one.
+    found = (*found[:1], *found[2:], *found[1:2])
     return ErrorCause(
         _diagnostic(unknown, unknown.what, frames, found), Confidence.POSSIBLE, is_at_failing_line=True
     )
+
+
+def _of_raise(line: str) -> str:
+    """Return a sentence on a failing line with an unknown message."""
+    if line.startswith("assert"):
+        return "The assertion is false for its values."
+    if line.startswith("raise"):
+        return "The project raises this error itself."
+    return "shapefix does not know this message."
 
 
 def _is_raised_inside(report: ErrorReport) -> bool:

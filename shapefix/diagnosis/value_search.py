@@ -180,7 +180,7 @@ class ValueSearch:
             if isinstance(node, ast.Attribute) and not own_attribute(node) and is_access(node):
                 if id(node) not in called:
                     self._follow_part(number, node, source)
-            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and self._is_deep:
                 if isinstance(node.slice.value, str) and is_access(node.value):
                     self._follow_setting(number, node.slice.value, source, is_key=True)
         for node in ast.walk(value):
@@ -394,7 +394,7 @@ class ValueSearch:
         for path, function in functions if len(functions) == 1 else ():
             for node in own_nodes(function):
                 value = node.value if isinstance(node, (ast.Return, ast.Yield)) else None
-                if value is None or isinstance(value, ast.Constant):
+                if value is None or (isinstance(value, ast.Constant) and value.value in (None, True, False)):
                     continue
                 scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)  # type: ignore[attr-defined]
                 self._step(scope, f"{name}()", value)
@@ -483,8 +483,8 @@ class ValueSearch:
         found = given_settings(self.sources, name, is_key=is_key)
         if not found:
             stated = values_in_files(name, self.sources.folder)
-            for each in stated if len(stated) == 1 else ():
-                self._add(each)
+            for step in stated if len(stated) == 1 else ():
+                self._add(step)
         for each in found:
             scope = self._scope_of(
                 each.path, each.node.lineno, each.node.end_lineno or each.node.lineno, None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, ParsedFile, parsed_file, search_for
-from shapefix.diagnosis.named_places.results import returned_tuples
+from shapefix.diagnosis.named_places.results import returned_texts, returned_tuples
 from shapefix.diagnosis.project_frames import searched_settings
 from shapefix.diagnosis.size_origins import last_name, named_values, option_name
 from shapefix.diagnostics import Evidence, Role, Span
@@ -31,6 +31,8 @@ def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
     if failure.explanation.name == "operand-types" and "tuple" in failure.explanation.message:
         yield from returned_tuples(failure)
         return
+    if "'str'" in failure.explanation.message:
+        yield from returned_texts(failure)
     names = set(_given_names(failure))
     for path in searched_settings(failure.folder):
         for row, line in enumerate(_lines(path), 1):

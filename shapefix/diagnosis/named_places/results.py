@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from shapefix.diagnosis.bindings import own_nodes
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, parsed_file
+from shapefix.diagnosis.size_origins import last_name
 from shapefix.diagnostics import Evidence
 
 _RETURNING = frozenset({"forward", "__call__", "predict_step", "training_step", "validation_step"})
@@ -20,6 +21,20 @@ def returned_tuples(failure: ExplainedFailure) -> Iterator[Evidence]:
                 for node in ast.walk(function):
                     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
                         yield parsed.place(node, f"`{function.name}` returns a tuple here")
+
+
+def returned_texts(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the texts in dictionaries that are returned by the functions called on the lines of the stack."""
+    called = {last_name(node.func) for _, node in failure.lines() if isinstance(node, ast.Call)}
+    for parsed in failure.files("def "):
+        for function in ast.walk(parsed.tree):
+            if not isinstance(function, ast.FunctionDef) or function.name not in called:
+                continue
+            for node in own_nodes(function):
+                value = node.value if isinstance(node, ast.Return) else None
+                for each in value.values if isinstance(value, ast.Dict) else ():
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                        yield parsed.place(each, "this value is text")
 
 
 def sample_results(failure: ExplainedFailure) -> Iterator[Evidence]:

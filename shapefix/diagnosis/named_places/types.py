@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, search_for
@@ -11,6 +12,7 @@ from shapefix.diagnosis.size_origins import last_name, named_values, option_name
 from shapefix.diagnostics import Evidence
 
 _NODES: dict[str, type[ast.expr]] = {"tuple": ast.Tuple, "list": ast.List, "dict": ast.Dict, "set": ast.Set}
+_WORD = re.compile(r"\w+")
 _SEVERAL = ("+", "*")
 _OF_OPTIMIZERS = frozenset({"betas", "eps", "initial_lr", "lr", "momentum", "weight_decay"})
 
@@ -19,7 +21,7 @@ _OF_OPTIMIZERS = frozenset({"betas", "eps", "initial_lr", "lr", "momentum", "wei
 def _settings_of_type(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the settings named by the lines of the stack with a value of a type in the message."""
     names = set(_read_names(failure))
-    types = set(failure.fields.values()) & set(_NODES)
+    types = set(_WORD.findall(failure.explanation.message)) & set(_NODES)
     for parsed in failure.files() if types else ():
         for name, value in named_values(parsed.tree):
             for kind in types:
