@@ -33,6 +33,8 @@ _OF_KEYS = frozenset({"missing-key", "list-index"})
 _MOST_KEYED = 3
 """The most dictionaries or lists of a failing line that may lack the key."""
 _MOST_ENDS = 2
+_TARGETS = ("target", "targets", "labels", "y_true")
+_LOSS = re.compile(r"loss|criteri|entropy|\bce\b", re.IGNORECASE)
 _COUNTS = re.compile(r"for \w+ in (?:trange|range|tqdm\(range)\(")
 _SETS_NONE = re.compile(r"=\s*None\b")
 
@@ -195,6 +197,21 @@ def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[S
         if step is not None and not _COUNTS.match(step.code)
     )
     return tuple(_before(frames[-1], in_turn)[:_MOST_OF_LINE])
+
+
+def target_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[SizeOrigin, ...]:
+    """Return the assignments of the second argument of a loss in the failing line, the nearest first."""
+    last = len(frames) - 1
+    search = ValueSearch(frames, folder)
+    for call in search.calls(last):
+        given = [*call.args[1:2], *(each.value for each in call.keywords if each.arg in _TARGETS)]
+        if _LOSS.search(ast.unparse(call.func)) and given:
+            target = given[0]
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            search.follow(last, target)
+            break
+    return tuple(_before(frames[-1], search.nearest)[:_MOST])
 
 
 def _outermost_call(line: Sequence[ast.expr]) -> ast.Call | None:

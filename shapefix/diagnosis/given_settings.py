@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from shapefix.diagnosis.bindings import own_attribute
+from shapefix.diagnosis.bindings import own_attribute, own_nodes
 from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
 from shapefix.diagnosis.size_origins import option_name
 from shapefix.light_dataclasses import dataclass
@@ -48,7 +48,12 @@ def _attributes(path: str, source: IndexedSource, name: str) -> Iterator[GivenSe
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and name in _targets(node):
                 yield GivenSetting(path, node, node.value)
             elif isinstance(node, ast.FunctionDef) and node.name == name:
-                yield GivenSetting(path, node, None)
+                returns = [each for each in own_nodes(node) if isinstance(each, ast.Return)]
+                is_value = any("property" in ast.unparse(each) for each in node.decorator_list)
+                if is_value and len(returns) == 1:
+                    yield GivenSetting(path, returns[0], returns[0].value)
+                else:
+                    yield GivenSetting(path, node, None)
     for node in source.assignments:
         if name in map(own_attribute, node.targets):
             yield GivenSetting(path, node, node.value)

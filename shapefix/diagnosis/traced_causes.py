@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from shapefix.diagnosis.called_definitions import OF_CALLS, CalledDefinition, called_definition
 from shapefix.diagnosis.causes import Confidence, ErrorCause
-from shapefix.diagnosis.definitions import argument_definitions, definitions
+from shapefix.diagnosis.definitions import argument_definitions, definitions, target_definitions
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
@@ -75,8 +75,13 @@ _OF_PYTHON = frozenset(
 _MOST_POSSIBLE = 6
 _OF_LOOP = re.compile(r"for \w+, .* in zip\(|[\w.]+\.append\(")
 _MOST_LOOPS = 2
-_OF_BOTH_SIDES = frozenset({"embedding-range", "target-out-of-bounds", "class-weights", "target-dtype"})
+_OF_BOTH_SIDES = frozenset({"embedding-range", "class-weights"})
 """The error pages about a value that does not fit another one."""
+_OF_TARGETS = frozenset(
+    {"targets-with-column", "target-dtype", "target-out-of-bounds", "spatial-targets", "spatial-target-size"}
+)
+"""The error pages about the targets of a loss."""
+_MOST_TARGETS = 8
 _FEWEST = 4
 """The number of places of a likely cause that other values of the line are added to."""
 
@@ -179,7 +184,9 @@ def _traced_cause(
             is_of_other_run = run is not None and is_of_sizes and _is_of_other_run(run, explanation)
             return None if is_of_other_run else _of_arguments(explanation, frames, folder)
     message = explanation.what
-    if not is_rejected:
+    if explanation.name in _OF_TARGETS:
+        origins = _with_targets(origins, frames, folder)
+    elif not is_rejected:
         origins = _filled(origins, frames, folder)
     return ErrorCause(
         _diagnostic(explanation, message, frames, origins),
@@ -237,7 +244,9 @@ def _of_values(
 ) -> ErrorCause:
     """Return the failing line, with the origins of its values."""
     confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
-    if explanation.name in _OF_BOTH_SIDES:
+    if explanation.name in _OF_TARGETS:
+        origins = _with_targets(origins, frames, folder)
+    elif explanation.name in _OF_BOTH_SIDES:
         origins = distinct_places((*origins[:_FEWEST], *value_places(frames, folder)))
     found = _diagnostic(explanation, explanation.what, frames, origins)
     return ErrorCause(found, confidence, is_at_failing_line=True)
@@ -256,6 +265,15 @@ def _of_arguments(
     in_order = (*found[:1], *found[2:], *found[1:2])
     evidence = [_stated(each.path, each.row, _text_of(each)) for each in in_order]
     return _at_line(explanation, frames, evidence)
+
+
+def _with_targets(
+    found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: str
+) -> tuple[Evidence, ...]:
+    """Put the assignments of the targets of a loss before a few other places."""
+    targets = target_definitions(frames, folder) if _is_present(frames) else ()
+    own = (_stated(each.path, each.row, _text_of(each)) for each in targets)
+    return distinct_places((*own, *found[:_FEWEST]))[:_MOST_TARGETS]
 
 
 def _filled(found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:

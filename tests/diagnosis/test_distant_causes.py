@@ -153,7 +153,7 @@ assert len(first) == len(second)
     Project(
         "attribute read by a library",
         {
-            "plans/site-packages/training.py": """\
+            "loops/site-packages/loop_training.py": """\
 class Loop:
     def backward(self, loss):
         loss.backward()
@@ -162,8 +162,8 @@ class Loop:
 import sys
 import torch
 
-sys.path.insert(0, "plans/site-packages")
-from training import Loop
+sys.path.insert(0, "loops/site-packages")
+from loop_training import Loop
 
 def loss_of(x):
     loss = x.pow(2).mean().item()  # cause
@@ -241,7 +241,7 @@ counted(Rows())
     Project(
         "function of a batched map",
         {
-            "maps/site-packages/tables.py": """\
+            "maps/site-packages/mapped_tables.py": """\
 class Table:
     def __init__(self, rows):
         self.rows = rows
@@ -253,7 +253,7 @@ class Table:
 import sys
 
 sys.path.insert(0, "maps/site-packages")
-from tables import Table
+from mapped_tables import Table
 
 def lower(text):
     return text.lower()
