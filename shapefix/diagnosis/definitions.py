@@ -211,7 +211,7 @@ def target_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[Siz
                 target = target.value
             search.follow(last, target)
             break
-    return tuple(_before(frames[-1], search.nearest)[:_MOST])
+    return tuple(_before(frames[-1], search.nearest)[: _MOST + 1])
 
 
 def _outermost_call(line: Sequence[ast.expr]) -> ast.Call | None:

@@ -56,6 +56,8 @@ _OF_INSTANCES = ("forward", "__call__")
 """The methods run by a call of an object."""
 _BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "print", "sum", "tuple", "zip"})
 _MOST_STEPS = 60
+_OF_INDEX = 3
+"""The distance of an index from the value it is taken from."""
 _MOST_CALLS = 4
 """The most calls of a class that are followed."""
 
@@ -187,11 +189,18 @@ class ValueSearch:
             if isinstance(node, ast.Call):
                 self._follow_results(number, node.func, source, position if node is value else None)
         inner = {name for node in ast.walk(value) for name in own_targets(node)}
-        for node in ast.walk(value):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inner:
+        parts = [node for node in ast.walk(value) if isinstance(node, ast.Subscript)]
+        indices = {id(node) for part in parts for node in ast.walk(part.slice)}
+        names = [node for node in ast.walk(value) if isinstance(node, (ast.Name, ast.Attribute))]
+        for node in sorted(names, key=lambda node: id(node) in indices):
+            # An index is farther from a value than what it is taken from.
+            self._depth += _OF_INDEX * (id(node) in indices)
+            if isinstance(node, ast.Attribute):
+                if self._is_deep and (name := own_attribute(node)):
+                    self._follow_attribute(number, name, source)
+            elif isinstance(node.ctx, ast.Load) and node.id not in inner:
                 self._follow_name(number, node.id, source)
-            elif isinstance(node, ast.Attribute) and self._is_deep and (name := own_attribute(node)):
-                self._follow_attribute(number, name, source)
+            self._depth -= _OF_INDEX * (id(node) in indices)
 
     def _is_new(self, number: int, name: str, source: IndexedSource) -> bool:
         """Check and note that a name of a scope is new."""
@@ -211,9 +220,6 @@ class ValueSearch:
                     self._step(number, name, part.iter)
                     self.follow(number, part.iter)
                     return
-        if function is not None and name in parameter_names(function):
-            self._follow_parameter(number, function, name, source)
-            return
         last = self._row(number)
         # Those after the failing line have not run yet.
         inside = source.statements if function is None else statements_in(function)
@@ -223,6 +229,9 @@ class ValueSearch:
             if (value := assigned(node, name)) is not None:
                 self._step(number, name, node)
                 self.follow(self._at(number, node), value, part_of(node, name))
+        if function is not None and name in parameter_names(function):
+            self._follow_parameter(number, function, name, source)
+            return
         if function is not None and name not in bound_names(function):
             self._follow_global(number, name, source)
         if len(self.steps) == known:
