@@ -27,6 +27,8 @@ _OF_TYPES = frozenset(
 )
 """The error pages about the type or keys of one value: its assignment decides."""
 _OF_NONE = frozenset({"none-operand", "none-comparison", "none-iterated", "length-of-none"})
+_OF_ORIGINS = ("missing-attribute", "not-subscriptable", "not-callable")
+"""The error pages about the type of a value, which may be stored elsewhere."""
 _NONE = "NoneType"
 _CALL = re.compile(r"\b(?:\w+\.)*(\w+)\(")
 _OF_KEYS = frozenset({"missing-key", "list-index"})
@@ -82,7 +84,7 @@ def definitions(
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
-    if explanation.name == "missing-attribute" and not is_of_none and len(search.steps) < _FEWEST:
+    if explanation.name in _OF_ORIGINS and not is_of_none and len(search.steps) < _FEWEST:
         # What it was computed from decides, too.
         deep = ValueSearch(frames, folder, sources=search.sources)
         for subject in subjects.values():
@@ -218,7 +220,9 @@ def _outermost_call(line: Sequence[ast.expr]) -> ast.Call | None:
     """Return the call that is the whole value of a statement, as in `model = fit(rows)`."""
     read = (node for node in line if isinstance(getattr(node, "ctx", ast.Load()), ast.Load))
     first = next(read, None)
-    return first if isinstance(first, ast.Call) else None
+    # A result that is unpacked was returned.
+    is_unpacked = any(isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store) for node in line)
+    return first if isinstance(first, ast.Call) and not is_unpacked else None
 
 
 def _name_of(node: ast.expr) -> str:
