@@ -16,6 +16,7 @@ from shapefix.cli.exit_codes import CLEAN, FAILED, FOUND
 from shapefix.cli.output import write
 from shapefix.cli.terminal import InputUnreadable, echo_err, use_color, width
 from shapefix.diagnosis import json_report, text_report
+from shapefix.diagnosis.causes import Confidence
 from shapefix.diagnosis.diagnose import Diagnosis, diagnose_log, diagnose_notebook
 from shapefix.diagnosis.log_lines import log_lines
 from shapefix.diagnosis.repaired_causes import patch, repaired_cause
@@ -71,7 +72,7 @@ def report(found: Diagnosis | None, request: DiagnoseRequest) -> int:
         write(text_report.render(found, view, patch(found, view), is_applied=_is_written(found, request)))
     if found is None:
         return FAILED
-    if not found.causes:
+    if not found.causes or found.causes[0].confidence is Confidence.POSSIBLE:
         return FOUND
     return _apply(found, request, view) if request.apply else CLEAN
 

@@ -91,6 +91,23 @@ def assigned(node: ast.stmt, name: str) -> ast.expr | None:
     return None
 
 
+def pairs_of(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the targets of an assignment with their values, also those of `a, b = first(), second()`."""
+    for target in node.targets:
+        yield target, node.value
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=False)
+
+
+def called_names(value: ast.expr) -> Iterator[str]:
+    """Yield the names in a chain of calls, the last one first: `to` and `Net` for `Net().to(device)`."""
+    while isinstance(value, ast.Call):
+        yield last_name(value.func)
+        if not isinstance(value.func, ast.Attribute):
+            return
+        value = value.func.value
+
+
 def same_name(one: ast.expr, other: ast.expr) -> bool:
     """Whether two expressions are one name, or one attribute of `self`."""
     if isinstance(one, ast.Name) and isinstance(other, ast.Name):

@@ -36,6 +36,8 @@ class Confidence(StrEnum):
     """The check predicts this error at the failing line, with the same numbers and names."""
     ONLY = "the only explanation found"
     LIKELY = "most likely"
+    POSSIBLE = "unknown; these lines set the values of the failing one"
+    """The message is unknown; nothing is known but the origins of the values."""
 
 
 @dataclass(frozen=True)

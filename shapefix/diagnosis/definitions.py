@@ -19,6 +19,7 @@ from shapefix.interpreter.values import Constant
 from shapefix.sources.text import Unreadable
 
 _MOST = 5
+_FEWEST = 4
 _MOST_OF_LINE = 8
 _OF_TYPES = frozenset(
     {"missing-attribute", "not-subscriptable", "not-callable", "operand-types", "none-operand"}
@@ -26,23 +27,33 @@ _OF_TYPES = frozenset(
 )
 """The error pages about the type or keys of one value: its assignment decides."""
 _OF_NONE = frozenset({"none-operand", "none-comparison", "none-iterated", "length-of-none"})
+_OF_ORIGINS = ("missing-attribute", "not-subscriptable", "not-callable")
+"""The error pages about the type of a value, which may be stored elsewhere."""
 _NONE = "NoneType"
 _CALL = re.compile(r"\b(?:\w+\.)*(\w+)\(")
 _OF_KEYS = frozenset({"missing-key", "list-index"})
 _MOST_KEYED = 3
 """The most dictionaries or lists of a failing line that may lack the key."""
 _MOST_ENDS = 2
+_TARGETS = ("target", "targets", "labels", "y_true")
+_LOSS = re.compile(r"loss|criteri|entropy|\bce\b", re.IGNORECASE)
 _COUNTS = re.compile(r"for \w+ in (?:trange|range|tqdm\(range)\(")
 _SETS_NONE = re.compile(r"=\s*None\b")
 
 
 def definitions(
-    explanation: MessageExplanation, frames: Sequence[ProjectFrame], run: FailingRun | None, folder: str
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    run: FailingRun | None,
+    folder: str,
+    *,
+    is_raised_inside: bool = False,
 ) -> tuple[SizeOrigin, ...]:
     """Return the assignments of the only variable with the error, the nearest first; none if there are two.
 
     They are those of the function or file of the failing line, and of its callers for a parameter. If several
-    variables may be `None`, it is the one that is so in the run of the line.
+    variables may be `None`, it is the one that is so in the run of the line. is_raised_inside is true if a
+    library raised the error with an argument of the line.
     """
     search = ValueSearch(frames, folder, is_deep=explanation.name not in _OF_TYPES)
     is_of_none = explanation.name in _OF_NONE or explanation.fields.get("type") == _NONE
@@ -56,11 +67,11 @@ def definitions(
         for node in rejected_values(statement, explanation, tensors)
         if (name := _subject(node))
     }
-    is_passed = not subjects and explanation.name == "missing-attribute" and not is_of_none
-    if is_passed:
+    is_passed = (not subjects or is_raised_inside) and explanation.name == "missing-attribute"
+    if is_passed and (is_raised_inside or not is_of_none):
         # A library looked for the attribute, in an argument of the failing call.
         given = (each for call in search.calls(last) for each in given_to(call))
-        subjects = {name: node for node in given if (name := _subject(node))}
+        subjects = {name: node for node in given if (name := _subject(node))} or subjects
     if len(subjects) > 1 and run is not None and is_of_none:
         empty = {each.place.code for each in run.values if _is_none(each.value)}
         subjects = {name: node for name, node in subjects.items() if name in empty}
@@ -73,6 +84,12 @@ def definitions(
         return ()
     for subject in subjects.values():
         search.follow(last, subject)
+    if explanation.name in _OF_ORIGINS and not is_of_none and len(search.steps) < _FEWEST:
+        # What it was computed from decides, too.
+        deep = ValueSearch(frames, folder, sources=search.sources)
+        for subject in subjects.values():
+            deep.follow(last, subject)
+        search.steps += deep.nearest
     steps = _before(frames[-1], search.steps)
     if explanation.name == "second-backward":
         # What is computed from its own earlier value keeps the graph of the step before.
@@ -152,26 +169,68 @@ def _subject(node: ast.expr) -> str:
 
 
 def argument_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[SizeOrigin, ...]:
-    """Return the assignments of the values in the failing line, the nearest of each value first."""
+    """Return the assignments of the values in the failing line, the nearest of each value first.
+
+    The origins of data and of results come before the called functions and layers themselves.
+    """
     last = len(frames) - 1
-    found: dict[str, list[SizeOrigin]] = {}
     search = ValueSearch(frames, folder)
-    for node in search.expressions(last):
-        is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
-        name = _subject(node) if is_read else ""
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
-            name = f"{ast.unparse(node.func)}()"
+    line = (*search.expressions(last), *search.conditions(last))
+    called = {id(node.func) for node in line if isinstance(node, ast.Call)}
+    outermost = _outermost_call(line)
+    data: dict[str, list[SizeOrigin]] = {}
+    functions: dict[str, list[SizeOrigin]] = {}
+    for node in line:
+        if node is outermost:
+            # It has returned nothing: one of its arguments failed, or the function itself.
+            continue
+        is_layer = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
+        found = functions if is_layer or id(node) in called else data
+        name = _name_of(node)
         if name and name != "self" and name not in found:
             each = ValueSearch(frames, folder, sources=search.sources)
             each.follow(last, node)
-            found[name] = each.steps
+            found[name] = each.nearest
     in_turn = (
         step
-        for steps in zip_longest(*found.values())
+        for of_kind in (data, functions)
+        for steps in zip_longest(*of_kind.values())
         for step in steps
         if step is not None and not _COUNTS.match(step.code)
     )
     return tuple(_before(frames[-1], in_turn)[:_MOST_OF_LINE])
+
+
+def target_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[SizeOrigin, ...]:
+    """Return the assignments of the second argument of a loss in the failing line, the nearest first."""
+    last = len(frames) - 1
+    search = ValueSearch(frames, folder)
+    for call in search.calls(last):
+        given = [*call.args[1:2], *(each.value for each in call.keywords if each.arg in _TARGETS)]
+        if _LOSS.search(ast.unparse(call.func)) and given:
+            target = given[0]
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            search.follow(last, target)
+            break
+    return tuple(_before(frames[-1], search.nearest)[: _MOST + 1])
+
+
+def _outermost_call(line: Sequence[ast.expr]) -> ast.Call | None:
+    """Return the call that is the whole value of a statement, as in `model = fit(rows)`."""
+    read = (node for node in line if isinstance(getattr(node, "ctx", ast.Load()), ast.Load))
+    first = next(read, None)
+    # A result that is unpacked was returned.
+    is_unpacked = any(isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store) for node in line)
+    return first if isinstance(first, ast.Call) and not is_unpacked else None
+
+
+def _name_of(node: ast.expr) -> str:
+    """Return the name of a value that is read or computed on a line, "" for others."""
+    if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+        return f"{ast.unparse(node.func)}()"
+    is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    return _subject(node) if is_read else ""
 
 
 def _before(frame: ProjectFrame, steps: Iterable[SizeOrigin]) -> list[SizeOrigin]:

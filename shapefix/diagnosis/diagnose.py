@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -23,14 +23,14 @@ from shapefix.diagnosis.memory_causes import memory_causes
 from shapefix.diagnosis.named_places.attributes import attribute_places
 from shapefix.diagnosis.named_places.search import named_places
 from shapefix.diagnosis.notebook_cells import read_cells
-from shapefix.diagnosis.number_origins import number_origins
+from shapefix.diagnosis.number_origins import distinct_places, number_origins, producer_origins
 from shapefix.diagnosis.printing_handlers import printing_handler
 from shapefix.diagnosis.project_frames import FrameSources, ProjectFrame, file_of, source_files
 from shapefix.diagnosis.stored_reports import stored_reports
 from shapefix.diagnosis.tracebacks import read_reports
-from shapefix.diagnosis.traced_causes import line_fix, traced_cause
+from shapefix.diagnosis.traced_causes import line_fix, loop_places, traced_cause, value_places
 from shapefix.diagnosis.value_origins import sample_origins
-from shapefix.diagnostics import Diagnostic, Evidence, in_run_order
+from shapefix.diagnostics import Diagnostic, Evidence, Role, Span, in_run_order
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.light_dataclasses import dataclass
@@ -41,10 +41,21 @@ _OF_SETTINGS = frozenset(
     {"SF407", "SF408", "SF409", "SF414", "SF415", "SF416", "SF610", "SF611", "SF614", "SF615"}
 )
 """The rules about settings, signatures, names and checkpoints."""
+_OF_COLLATION = frozenset({"SF410"})
+"""The rules about samples, reported at the loader."""
+_OF_GRAPHS = ("SF901", "SF902", "SF903", "SF904", "SF906", "SF907")
+"""The rules about the graph of a value, and not about the value."""
+_OF_LOSSES = frozenset({"SF908"})
+"""The rules about a tensor without a number in their message."""
+_OF_TWO = frozenset({"SF503", "SF504", "SF506"})
+"""The rules about sizes of two operands."""
 _OF_OTHERS = frozenset({"dataset-generation", "launcher-report"})
 """The error pages about a failure that another exception explains."""
 _MOST_FILES = 200
 """The most files of a project that is searched for the cause of a message alone."""
+_FEW = 3
+"""The number of places that explain the values of a line."""
+_MOST_PLACES = 5
 _MOST_REPORTS = 100
 """The number of errors at the end of a log that are considered."""
 
@@ -175,11 +186,26 @@ def _with_origins(
     known = {(span.path, span.row) for span in (finding.span, *(step.span for step in finding.evidence))}
     origins = (
         *(number_origins(run, error.message) if run is not None and is_here else ()),
+        *(producer_origins(run) if run is not None and finding.code in _OF_LOSSES else ()),
         *(sample_origins(run, _named(finding)) if run is not None and _is_of_samples(finding) else ()),
         *attribute_places(frames, folder, finding.message),
-        *(named if is_here else ()),
+        *(named if is_here or finding.code in _OF_COLLATION else ()),
     )
     new = tuple(each for each in origins if (each.span.path, each.span.row) not in known)
+    if is_here and finding.code in _OF_TWO:
+        loops = loop_places(frames, folder)
+        new = distinct_places(
+            (*new, *(each for each in loops if (each.span.path, each.span.row) not in known))
+        )
+    has_edits = finding.fix is not None and bool(finding.fix.edits)
+    is_of_line = is_here and _is_of_samples(finding) and not finding.code.startswith(_OF_GRAPHS)
+    if is_of_line and len(new) < _FEW and not (has_edits and _has_cause_elsewhere(finding)):
+        # The finding says what is wrong on the line, and little about where it comes from.
+        shown = {(span.path, span.row) for span in (finding.span, *_shown(finding))}
+        places = (
+            each for each in value_places(frames, folder) if (each.span.path, each.span.row) not in shown
+        )
+        new = distinct_places((*new, *places))[: max(len(new), _MOST_PLACES)]
     columns = [each for each in new if each.message.startswith("column")]
     # A rule about missing keys has the others in its message.
     is_of_values = finding.code.startswith("SF5")
@@ -206,6 +232,17 @@ def _with_fix(
     if by_message is None:
         return found
     return (replace(first, finding=replace(first.finding, fixes=(by_message,))), *found[1:])
+
+
+def _has_cause_elsewhere(finding: Diagnostic) -> bool:
+    own = finding.span.path, finding.span.row
+    causes_of = (step.span for step in finding.evidence if step.role is Role.CAUSE)
+    return any((span.path, span.row) != own for span in causes_of)
+
+
+def _shown(finding: Diagnostic) -> Iterator[Span]:
+    """Yield the places of a finding in the short report."""
+    yield from (step.span for step in finding.evidence if step.role is not Role.HISTORY)
 
 
 def _names_column(text: str, message: str) -> bool:

@@ -11,7 +11,7 @@ from shapefix.diagnosis.live_facts import LiveFacts
 from shapefix.diagnosis.named_places.failures import project_files
 from shapefix.diagnosis.project_frames import ProjectFrame, file_of
 from shapefix.diagnosis.size_origins import SizeOrigin, last_name, setting_of
-from shapefix.diagnosis.value_search import load_of
+from shapefix.diagnosis.value_search import ValueSearch, load_of
 from shapefix.diagnosis.whole_texts import whole_text
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.light_dataclasses import dataclass
@@ -31,6 +31,7 @@ class _Family:
 
 
 _SIZE = re.compile(r"\d+")
+_MOST_GIVEN = 3
 _LINEAR = _Family(("Linear", "LazyLinear"), "in_features", "size")
 _FAMILIES = {
     "matrix-product": _LINEAR,
@@ -56,6 +57,8 @@ class FailingLayer:
     arrived: str
     setting: SizeOrigin | None = None
     load: SizeOrigin | None = None
+    given: tuple[SizeOrigin, ...] = ()
+    """The values that its size is computed from, without a setting."""
 
 
 def failing_layer(
@@ -84,6 +87,7 @@ def failing_layer(
                 setting = setting_of(last_name(size), wanted, folder, own) if size is not None else None
                 setting = setting or _given(tree, call, size, wanted, frames, folder)
                 code = ast.get_source_segment(whole.text, call) or ""
+                given = () if setting is not None else _computed(span.path, call, size, frames, folder)
                 found.append(
                     FailingLayer(
                         name,
@@ -93,6 +97,7 @@ def failing_layer(
                         arrived,
                         setting,
                         load_of(name, frames),
+                        given,
                     )
                 )
     if live is not None and live.layer is not None:
@@ -100,6 +105,17 @@ def failing_layer(
         found = raised or found
     distinct = {(layer.path, layer.row, layer.code): layer for layer in found}
     return next(iter(distinct.values())) if len(distinct) == 1 else None
+
+
+def _computed(
+    path: str, layer: ast.Call, size: ast.expr | None, frames: Sequence[ProjectFrame], folder: str
+) -> tuple[SizeOrigin, ...]:
+    """Return the values that the size of a layer is computed from."""
+    if size is None or isinstance(size, ast.Constant):
+        return ()
+    search = ValueSearch(frames, folder)
+    search.follow(search.at(path, layer.lineno, layer.end_lineno or layer.lineno), size)
+    return tuple(dict.fromkeys(search.steps))[:_MOST_GIVEN]
 
 
 def _given(

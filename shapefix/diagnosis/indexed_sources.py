@@ -37,8 +37,20 @@ class IndexedSource:
         return [node for node in self._nodes if isinstance(node, ast.ImportFrom)]
 
     @cached_property
+    def module_imports(self) -> list[ast.Import]:
+        return [node for node in self._nodes if isinstance(node, ast.Import)]
+
+    @cached_property
     def assignments(self) -> list[ast.Assign]:
         return [node for node in self._nodes if isinstance(node, ast.Assign)]
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        return [node for node in self._nodes if isinstance(node, ast.Call)]
+
+    @cached_property
+    def dictionaries(self) -> list[ast.Dict]:
+        return [node for node in self._nodes if isinstance(node, ast.Dict)]
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
@@ -73,13 +85,13 @@ class IndexedSources:
     """The parsed files of the project in a folder; without a folder only the named ones."""
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
+        self.folder = folder
         self._found: dict[str, IndexedSource | None] = {}
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The sources below the folder."""
-        return tuple(searched_sources(self._folder)) if self._folder else ()
+        return tuple(searched_sources(self.folder)) if self.folder else ()
 
     def of(self, path: str, text: str = "") -> IndexedSource | None:
         """Return a file with a text in it; None without it, or for a broken file."""

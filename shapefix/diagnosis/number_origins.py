@@ -50,6 +50,17 @@ def number_origins(run: FailingRun, message: str) -> tuple[Evidence, ...]:
     return to_evidence(_origins(run, message))
 
 
+def producer_origins(run: FailingRun) -> tuple[Evidence, ...]:
+    """Return the constructions of the layers that computed the tensors of a failing line."""
+    steps = (each.origin for each in run.values if each.origin is not None)
+    return to_evidence(
+        found
+        for step in steps
+        if isinstance(step.producer, LibraryObject) and step.producer.kind.startswith("torch.nn.")
+        for found in (*made_here(step.producer), *owner_of(run, step.producer))
+    )
+
+
 def to_evidence(origins: Iterable[Origin]) -> tuple[Evidence, ...]:
     """Return the first origins as evidence, one for each row."""
     return distinct_places(

@@ -151,6 +151,12 @@ def _in_settings(path: str, name: str, number: str) -> Iterator[SizeOrigin]:
             yield origin
 
 
+def values_in_files(name: str, folder: str) -> tuple[SizeOrigin, ...]:
+    """Return the places of a name in the configuration files below a folder."""
+    files = searched_settings(folder) if folder else ()
+    return tuple(origin for path in files for origin, _ in _values_in_settings(path, name))
+
+
 def _values_in_settings(path: str, name: str) -> Iterator[tuple[SizeOrigin, str]]:
     try:
         text = read_settings(path).decode("utf-8", "replace")

@@ -55,7 +55,9 @@ def render(
         yield _styled(f"\nCause: {confidence_text(first, len(diagnosis.causes))}\n", "name", view)
         shown = "".join(render_findings([first.finding], (), _quiet(view)))
         yield shown.rstrip("\n") + "\n"
-        if first.finding.code == TRACED_ERROR and diagnosis.explanation is not None:
+        if first.confidence is Confidence.POSSIBLE:
+            yield from _hidden(first, view)
+        elif first.finding.code == TRACED_ERROR and diagnosis.explanation is not None:
             yield from _hidden(first, view)
             yield "\n"
             yield from _paragraph(diagnosis.explanation.look, view)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from shapefix.diagnosis.called_definitions import OF_CALLS, CalledDefinition, called_definition
 from shapefix.diagnosis.causes import Confidence, ErrorCause
-from shapefix.diagnosis.definitions import argument_definitions, definitions
+from shapefix.diagnosis.definitions import argument_definitions, definitions, target_definitions
 from shapefix.diagnosis.error_reports import ErrorReport
 from shapefix.diagnosis.explanations import MessageExplanation
 from shapefix.diagnosis.failing_layer import FailingLayer
@@ -49,6 +49,7 @@ _OF_INDICES = frozenset({"index-bounds", "embedding-range", "target-out-of-bound
 """The error pages with a value beside the sizes."""
 _OF_NAMES = frozenset({"missing-key", "checkpoint-keys", "checkpoint-sizes"})
 """The error pages about names of two sides: those of the value, and those of its origin."""
+_COLLECTIONS = ("list", "tuple")
 _OF_NUMBERS = frozenset(
     {"top-k-range", "group-count", "attention-heads", "one-hot-range", "padding-id-range"}
     | {"generation-length", "head-mismatch"}
@@ -66,6 +67,23 @@ _OF_MACHINES = frozenset(
     | {"rank-lost", "reraise-without-exception", "host-memory"}
 )
 """The error pages about the machine, its software or the processes, and not about values."""
+_OF_PYTHON = frozenset(
+    {"ImportError", "IndentationError", "MemoryError", "ModuleNotFoundError", "NotImplementedError"}
+    | {"PermissionError", "RecursionError", "SyntaxError", "TabError", "TimeoutError"}
+)
+"""The exceptions that are never about a value of the line."""
+_MOST_POSSIBLE = 6
+_OF_LOOP = re.compile(r"for \w+, .* in zip\(|[\w.]+\.append\(")
+_MOST_LOOPS = 2
+_OF_BOTH_SIDES = frozenset({"embedding-range", "class-weights"})
+"""The error pages about a value that does not fit another one."""
+_OF_TARGETS = frozenset(
+    {"targets-with-column", "target-dtype", "target-out-of-bounds", "spatial-targets", "spatial-target-size"}
+)
+"""The error pages about the targets of a loss."""
+_MOST_TARGETS = 8
+_FEWEST = 4
+"""The number of places of a likely cause that other values of the line are added to."""
 
 
 def traced_cause(
@@ -130,8 +148,10 @@ def _traced_cause(
     layer: FailingLayer | None,
     folder: str,
 ) -> ErrorCause | None:
-    if explanation is None or not frames or frames[-1].is_missing or frames[-1].is_lost:
+    if not frames or frames[-1].is_missing or frames[-1].is_lost:
         return None
+    if explanation is None:
+        return _unexplained(report, frames, folder)
     called = called_definition(explanation, frames, folder)
     named = named_places(explanation, frames, folder)
     if called is not None:
@@ -143,14 +163,16 @@ def _traced_cause(
     origins = _of_sizes(run, report.message) if run is not None and is_of_sizes else ()
     of_values = value_origins(run, explanation.name, report.message) if run is not None else ()
     of_values = distinct_places((*named, *of_values))
-    assigned = definitions(explanation, frames, run, folder)
+    assigned = definitions(explanation, frames, run, folder, is_raised_inside=_is_raised_inside(report))
     evidence = [_stated(each.path, each.row, _text_of(each)) for each in assigned]
     if of_values:
         both = (*of_values, *evidence) if explanation.name in _OF_NAMES else of_values
+        if explanation.name == "missing-attribute" and explanation.fields["type"] in _COLLECTIONS:
+            both = (*evidence, *of_values)
         if explanation.name in _OF_NUMBERS and _is_present(frames):
             stated = argument_definitions(frames, folder)
             both = (*both, *(_stated(each.path, each.row, _text_of(each)) for each in stated))
-        return _of_values(explanation, frames, distinct_places(both))
+        return _of_values(explanation, frames, distinct_places(both), folder)
     if assigned:
         if run is not None and explanation.name == "missing-attribute":
             evidence += batch_places(run)
@@ -162,6 +184,10 @@ def _traced_cause(
             is_of_other_run = run is not None and is_of_sizes and _is_of_other_run(run, explanation)
             return None if is_of_other_run else _of_arguments(explanation, frames, folder)
     message = explanation.what
+    if explanation.name in _OF_TARGETS:
+        origins = _with_targets(origins, frames, folder)
+    elif not is_rejected:
+        origins = _filled(origins, frames, folder)
     return ErrorCause(
         _diagnostic(explanation, message, frames, origins),
         Confidence.ONLY if is_rejected else Confidence.LIKELY,
@@ -184,6 +210,8 @@ def _is_of_other_run(run: FailingRun, explanation: MessageExplanation) -> bool:
 
 
 def _text_of(origin: SizeOrigin) -> str:
+    if origin.name.endswith("[]"):
+        return f"a sample of `{origin.name[:-2]}` is returned here"
     is_function = origin.name.endswith("()")
     if is_function and origin.code.startswith(("return", "yield")):
         return f"`{origin.name}` returns it here"
@@ -191,6 +219,8 @@ def _text_of(origin: SizeOrigin) -> str:
         return f"`{origin.name}` ends here, and returns nothing"
     if is_function:
         return f"`{origin.name}` may return nothing"
+    if origin.code.startswith(("def ", "async def ")) and f" {origin.name}(" in origin.code:
+        return f"`{origin.name}` is a method"
     if re.search(rf"\b{re.escape(origin.name)}\b.*[=:]|\bfor\b", origin.code) is None:
         return f"`{origin.name}` is passed here"
     is_none = origin.code.partition("=")[2].split("#")[0].strip() == "None"
@@ -207,10 +237,17 @@ def _of_sizes(run: FailingRun, message: str) -> tuple[Evidence, ...]:
 
 
 def _of_values(
-    explanation: MessageExplanation, frames: Sequence[ProjectFrame], origins: Sequence[Evidence]
+    explanation: MessageExplanation,
+    frames: Sequence[ProjectFrame],
+    origins: Sequence[Evidence],
+    folder: str,
 ) -> ErrorCause:
     """Return the failing line, with the origins of its values."""
     confidence = Confidence.ONLY if len(origins) == 1 else Confidence.LIKELY
+    if explanation.name in _OF_TARGETS:
+        origins = _with_targets(origins, frames, folder)
+    elif explanation.name in _OF_BOTH_SIDES:
+        origins = distinct_places((*origins[:_FEWEST], *value_places(frames, folder)))
     found = _diagnostic(explanation, explanation.what, frames, origins)
     return ErrorCause(found, confidence, is_at_failing_line=True)
 
@@ -228,6 +265,64 @@ def _of_arguments(
     in_order = (*found[:1], *found[2:], *found[1:2])
     evidence = [_stated(each.path, each.row, _text_of(each)) for each in in_order]
     return _at_line(explanation, frames, evidence)
+
+
+def _with_targets(
+    found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: str
+) -> tuple[Evidence, ...]:
+    """Put the assignments of the targets of a loss before a few other places."""
+    targets = target_definitions(frames, folder) if _is_present(frames) else ()
+    own = (_stated(each.path, each.row, _text_of(each)) for each in targets)
+    return distinct_places((*own, *found[:_FEWEST]))[:_MOST_TARGETS]
+
+
+def _filled(found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
+    """Add the assignments of the line's values to a few places."""
+    if len(found) >= _FEWEST:
+        return tuple(found)
+    return distinct_places((*found, *value_places(frames, folder)))[:_MOST_POSSIBLE]
+
+
+def loop_places(frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
+    """Return the loops that set the values of a failing line, and the additions to their lists."""
+    found = argument_definitions(frames, folder) if _is_present(frames) else ()
+    looped = [each for each in found if _OF_LOOP.match(each.code)][:_MOST_LOOPS]
+    return tuple(_stated(each.path, each.row, _text_of(each)) for each in looped)
+
+
+def value_places(frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
+    """Return the places that set the values of a failing line."""
+    found = argument_definitions(frames, folder)[:_MOST_POSSIBLE] if _is_present(frames) else ()
+    return tuple(_stated(each.path, each.row, _text_of(each)) for each in found)
+
+
+def _unexplained(report: ErrorReport, frames: Sequence[ProjectFrame], folder: str) -> ErrorCause | None:
+    """Return the origins of the values of a failing line with an unknown message."""
+    found = value_places(frames, folder)
+    if not found or report.name in _OF_PYTHON or report.is_consequence:
+        return None
+    what = _of_raise(frames[-1].frame.text)
+    unknown = MessageExplanation("unknown-message", report.message, {}, what, (), "")
+    # The short report shows the first and the last one.
+    found = (*found[:1], *found[2:], *found[1:2])
+    return ErrorCause(
+        _diagnostic(unknown, unknown.what, frames, found), Confidence.POSSIBLE, is_at_failing_line=True
+    )
+
+
+def _of_raise(line: str) -> str:
+    """Return a sentence on a failing line with an unknown message."""
+    if line.startswith("assert"):
+        return "The assertion is false for its values."
+    if line.startswith("raise"):
+        return "The project raises this error itself."
+    return "shapefix does not know this message."
+
+
+def _is_raised_inside(report: ErrorReport) -> bool:
+    """Whether a library raised the error with a value it got, and no access to an attribute on the line."""
+    last = report.frames[-1] if report.frames else None
+    return last is not None and is_installed(last.path) and not last.function.startswith("__getattr")
 
 
 def _of_call(
@@ -284,6 +379,7 @@ def _of_layer(
     if layer.setting is not None:
         setting = layer.setting
         evidence.append(_stated(setting.path, setting.row, f"{layer.wanted} is set here"))
+    evidence += [_stated(each.path, each.row, _text_of(each)) for each in layer.given]
     if layer.load is not None:
         load = layer.load
         evidence.append(_stated(load.path, load.row, f"the data with {layer.arrived} is loaded here"))

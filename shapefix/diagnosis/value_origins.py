@@ -81,6 +81,8 @@ _CAPACITIES = (
 )
 """Settings with the number of ids of a layer or model."""
 _DEEPEST = 3
+_WITHOUT_IDS = frozenset(f"torch.nn.{name}" for name in ("Linear", "Dropout", "LayerNorm", "LSTM", "GRU"))
+"""Layers that take no ids."""
 
 
 def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, ...]:
@@ -98,8 +100,9 @@ def value_origins(run: FailingRun, page: str, message: str) -> tuple[Evidence, .
     if page == "tensor-of-text":
         return to_evidence((*_of_values(run, with_layers=False), *of_loops(run)))
     if page in _OF_VALUES:
-        first = _of_embeddings(run) if page == "embedding-range" else ()
-        return to_evidence((*first, *_of_values(run), *of_loops(run)))
+        is_of_ids = page == "embedding-range"
+        first = _of_embeddings(run) if is_of_ids else ()
+        return to_evidence((*first, *_of_values(run, only_embeddings=is_of_ids), *of_loops(run)))
     return ()
 
 
@@ -173,10 +176,13 @@ def _of_counters(run: FailingRun) -> Iterator[Origin]:
             yield each.place.span, f"the index counts over `{abbreviated(each.place.code)}`"
 
 
-def _of_values(run: FailingRun, *, with_layers: bool = True) -> Iterator[Origin]:
+def _of_values(
+    run: FailingRun, *, with_layers: bool = True, only_embeddings: bool = False
+) -> Iterator[Origin]:
     """Yield the layers of a failing line, and the origins of its tensors."""
     for each in run.values if with_layers else ():
-        if isinstance(each.value, LibraryObject):
+        is_other = isinstance(each.value, LibraryObject) and each.value.kind in _WITHOUT_IDS
+        if isinstance(each.value, LibraryObject) and not (only_embeddings and is_other):
             yield from of_results(each.value.arguments.get("train_dataset"), "__getitem__", SAMPLE)
             yield from _made(each.value, run.folder, 0)
     for each in run.values:

@@ -10,6 +10,7 @@ from shapefix.diagnosis.bindings import (
     adds_to_own,
     assigned,
     bound_names,
+    called_names,
     default_of,
     is_access,
     methods_of,
@@ -18,6 +19,7 @@ from shapefix.diagnosis.bindings import (
     own_calls,
     own_nodes,
     own_targets,
+    pairs_of,
     parameter_names,
     part_of,
     passed_values,
@@ -26,9 +28,10 @@ from shapefix.diagnosis.bindings import (
     statements_in,
     target_parts,
 )
+from shapefix.diagnosis.given_settings import given_settings
 from shapefix.diagnosis.indexed_sources import IndexedSource, IndexedSources
 from shapefix.diagnosis.project_frames import ProjectFrame
-from shapefix.diagnosis.size_origins import SizeOrigin, last_name
+from shapefix.diagnosis.size_origins import SizeOrigin, last_name, values_in_files
 from shapefix.engine.parse_limits import LARGEST
 from shapefix.light_dataclasses import dataclass
 
@@ -49,7 +52,12 @@ _COMMON = frozenset(
     {"forward", "step", "train", "eval", "backward", "update", "get", "items", "values", "to"}
 )
 """Names of methods that objects of libraries have, too."""
+_OF_INSTANCES = ("forward", "__call__")
+"""The methods run by a call of an object."""
+_BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "print", "sum", "tuple", "zip"})
 _MOST_STEPS = 60
+_OF_INDEX = 3
+"""The distance of an index from the value it is taken from."""
 _MOST_CALLS = 4
 """The most calls of a class that are followed."""
 
@@ -100,7 +108,15 @@ class ValueSearch:
         self._is_deep = is_deep
         self.found: list[SizeOrigin] = []
         self.steps: list[SizeOrigin] = []
-        """The assignments on the way, the nearest first."""
+        """The assignments on the way, in the order of the search."""
+        self._depth = 0
+        self._depths: list[int] = []
+
+    @property
+    def nearest(self) -> list[SizeOrigin]:
+        """The assignments on the way, those with the fewest others between them and the value first."""
+        in_order = sorted(range(len(self.steps)), key=self._depths.__getitem__)
+        return [self.steps[number] for number in in_order]
 
     def calls(self, number: int) -> Iterator[ast.Call]:
         """Yield the calls in the statement of a frame."""
@@ -114,6 +130,19 @@ class ValueSearch:
         if source is not None:
             yield from source.expressions(scope.row, scope.last)
 
+    def conditions(self, number: int) -> Iterator[ast.expr]:
+        """Yield the expressions in the condition around a frame's `raise`."""
+        scope, source = self._scope(number), self._source(number)
+        for node in source.statements if source is not None else ():
+            if isinstance(node, ast.If):
+                raised = (each for each in (*node.body, *node.orelse) if isinstance(each, ast.Raise))
+                if any(each.lineno <= scope.row <= (each.end_lineno or 0) for each in raised):
+                    yield from (each for each in ast.walk(node.test) if isinstance(each, ast.expr))
+
+    def at(self, path: str, row: int, last: int) -> int:
+        """Return the scope of a statement that is not in the stack."""
+        return self._scope_of(path, row, last, None)
+
     def follow(self, number: int, value: ast.expr, position: int | None = None) -> None:
         """Add the loads at the origin of a value in a frame.
 
@@ -124,6 +153,11 @@ class ValueSearch:
         source = self._source(number)
         if source is None or len(self._seen) > _MOST_STEPS:
             return
+        self._depth += 1
+        self._follow(number, value, position, source)
+        self._depth -= 1
+
+    def _follow(self, number: int, value: ast.expr, position: int | None, source: IndexedSource) -> None:
         whole = source.whole
         attribute = own_attribute(value)
         if attribute:
@@ -143,18 +177,30 @@ class ValueSearch:
                 line = whole.text.split("\n")[node.lineno - 1].strip()
                 self.found.append(SizeOrigin("", path, row, line))
                 return
+        called = {id(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
         for node in ast.walk(value):
             if isinstance(node, ast.Attribute) and not own_attribute(node) and is_access(node):
-                self._follow_part(number, node, source)
+                if id(node) not in called:
+                    self._follow_part(number, node, source)
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and self._is_deep:
+                if isinstance(node.slice.value, str) and is_access(node.value):
+                    self._follow_setting(number, node.slice.value, source, is_key=True)
         for node in ast.walk(value):
             if isinstance(node, ast.Call):
                 self._follow_results(number, node.func, source, position if node is value else None)
         inner = {name for node in ast.walk(value) for name in own_targets(node)}
-        for node in ast.walk(value):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inner:
+        parts = [node for node in ast.walk(value) if isinstance(node, ast.Subscript)]
+        indices = {id(node) for part in parts for node in ast.walk(part.slice)}
+        names = [node for node in ast.walk(value) if isinstance(node, (ast.Name, ast.Attribute))]
+        for node in sorted(names, key=lambda node: id(node) in indices):
+            # An index is farther from a value than what it is taken from.
+            self._depth += _OF_INDEX * (id(node) in indices)
+            if isinstance(node, ast.Attribute):
+                if self._is_deep and (name := own_attribute(node)):
+                    self._follow_attribute(number, name, source)
+            elif isinstance(node.ctx, ast.Load) and node.id not in inner:
                 self._follow_name(number, node.id, source)
-            elif isinstance(node, ast.Attribute) and self._is_deep and (name := own_attribute(node)):
-                self._follow_attribute(number, name, source)
+            self._depth -= _OF_INDEX * (id(node) in indices)
 
     def _is_new(self, number: int, name: str, source: IndexedSource) -> bool:
         """Check and note that a name of a scope is new."""
@@ -174,9 +220,6 @@ class ValueSearch:
                     self._step(number, name, part.iter)
                     self.follow(number, part.iter)
                     return
-        if function is not None and name in parameter_names(function):
-            self._follow_parameter(number, function, name, source)
-            return
         last = self._row(number)
         # Those after the failing line have not run yet.
         inside = source.statements if function is None else statements_in(function)
@@ -186,6 +229,9 @@ class ValueSearch:
             if (value := assigned(node, name)) is not None:
                 self._step(number, name, node)
                 self.follow(self._at(number, node), value, part_of(node, name))
+        if function is not None and name in parameter_names(function):
+            self._follow_parameter(number, function, name, source)
+            return
         if function is not None and name not in bound_names(function):
             self._follow_global(number, name, source)
         if len(self.steps) == known:
@@ -208,6 +254,17 @@ class ValueSearch:
                         if other is not None:
                             self._follow_global(number, each.name, other)
 
+    def _imported(self, name: str, source: IndexedSource) -> Iterator[str]:
+        """Yield the file of a module of the project with this name in a source, `import settings`."""
+        for node in source.module_imports:
+            for each in node.names:
+                if (each.asname or each.name) == name:
+                    yield from self._modules(each.name)
+        for other in source.imports:
+            for each in other.names:
+                if (each.asname or each.name) == name:
+                    yield from self._modules(f"{other.module}.{each.name}" if other.module else each.name)
+
     def _modules(self, name: str) -> list[str]:
         """Return the file of a module of the project, if there is only one."""
         end = name.replace(".", "/")
@@ -224,7 +281,7 @@ class ValueSearch:
         caller = self._scope(number).caller
         position = position_of(function, name)
         if caller is not None:
-            passed = [(caller, value) for value in self._arguments(caller, called, position, name)]
+            passed = [(caller, value) for value in self._arguments(caller, called, position, name, function)]
         elif function.name == "__init__":
             passed = list(self._constructed(called, position, name))
         else:
@@ -253,18 +310,32 @@ class ValueSearch:
                         for value in passed_values(call, position, parameter):
                             yield scope, value
 
-    def _arguments(self, number: int, called: str, position: int, name: str) -> Iterator[ast.expr]:
+    def _arguments(
+        self, number: int, called: str, position: int, name: str, function: ast.FunctionDef
+    ) -> Iterator[ast.expr]:
         """Yield the values of a parameter in the statement of a frame.
 
-        A library may call a function that it gets, as in `dataset.map(encode)`.
+        A module is called by its own name, `model(images)`. A library may call a function that it gets, as in
+        `dataset.map(encode)`.
         """
         calls = list(self.calls(number))
         named = [call for call in calls if last_name(call.func) == called]
+        source = self._source(number)
+        if not named and called in _OF_INSTANCES and source is not None:
+            named = [
+                call
+                for call in calls
+                if any(each is function for _, each in self._of_instance(number, call.func, source))
+            ]
+            called = last_name(named[0].func) if named else called
+            # Not the functions around it, as in `sum(model(x).argmax(1) == y)`.
+            own = [call for call in calls if isinstance(call.func, ast.Name) or own_attribute(call.func)]
+            calls = [call for call in own if last_name(call.func) not in _BUILTINS] or calls
         for call in named or calls:
             by_name = [keyword.value for keyword in call.keywords]
             if not named and called in map(last_name, (*call.args, *by_name)):
-                if isinstance(call.func, ast.Attribute):
-                    yield call.func.value
+                # `data.map(encode)` and `DataLoader(data, collate_fn=join)` pass their data to it.
+                yield from [call.func.value] if isinstance(call.func, ast.Attribute) else call.args[:1]
                 continue
             yield from passed_values(call, position, name)
 
@@ -312,7 +383,11 @@ class ValueSearch:
         if source is not None:
             path, row = source.whole.place(node.lineno)
             line = source.whole.text.split("\n")[node.lineno - 1].strip()
-            self.steps.append(SizeOrigin(name, path, row, line))
+            self._add(SizeOrigin(name, path, row, line))
+
+    def _add(self, step: SizeOrigin) -> None:
+        self.steps.append(step)
+        self._depths.append(self._depth)
 
     def _follow_results(
         self, number: int, called: ast.expr, source: IndexedSource, position: int | None = None
@@ -323,14 +398,25 @@ class ValueSearch:
         if not name or not self._is_new(number, f"{name}(){part}", source):
             return
         functions = self._called(number, called, source)
+        if not functions:
+            self._follow_samples(number, name)
         for path, function in functions if len(functions) == 1 else ():
             for node in own_nodes(function):
                 value = node.value if isinstance(node, (ast.Return, ast.Yield)) else None
-                if value is None or isinstance(value, ast.Constant):
+                if value is None or (isinstance(value, ast.Constant) and value.value in (None, True, False)):
                     continue
                 scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)  # type: ignore[attr-defined]
                 self._step(scope, f"{name}()", value)
                 self.follow(scope, value, position)
+
+    def _follow_samples(self, number: int, name: str) -> None:
+        """Follow the samples of a dataset of the project, `Pairs(rows)`."""
+        for path, cls in self._classes(name):
+            for method in methods_of(cls):
+                for node in own_nodes(method) if method.name == "__getitem__" else ():
+                    if isinstance(node, ast.Return) and node.value is not None:
+                        scope = self._scope_of(path, node.lineno, node.end_lineno or node.lineno, number)
+                        self._step(scope, f"{name}[]", node)
 
     def _called(
         self, number: int, called: ast.expr, source: IndexedSource
@@ -366,7 +452,7 @@ class ValueSearch:
             for name in self._created(number, called, source)
             for path, cls in self._classes(name)
             for method in methods_of(cls)
-            if method.name in ("forward", "__call__")
+            if method.name in _OF_INSTANCES
         ]
 
     def _created(self, number: int, value: ast.expr, source: IndexedSource) -> tuple[str, ...]:
@@ -375,20 +461,46 @@ class ValueSearch:
         around = self._class(number, source) if attribute else self._function(number, source)
         inside = [node for node in statements_in(around) if isinstance(node, ast.Assign)] if around else []
         found = [
-            last_name(node.value.func)
+            name
             for node in (*inside, *(() if attribute else source.assignments))
-            if isinstance(node.value, ast.Call) and any(same_name(target, value) for target in node.targets)
+            for target, given in pairs_of(node)
+            if same_name(target, value)
+            for name in called_names(given)
         ]
         return tuple(dict.fromkeys(found))
 
     def _follow_part(self, number: int, value: ast.Attribute, source: IndexedSource) -> None:
-        """Follow an attribute of an object of a class of the project, `bank.items`."""
+        """Follow an attribute of an object of a class of the project, `bank.items`, or of any object."""
+        known = len(self.steps)
+        for path in self._imported(ast.unparse(value.value), source):
+            other = self.sources.of(path)
+            if other is not None:
+                self._follow_global(self._scope_of(path, LARGEST, LARGEST, None), value.attr, other)
         for name in self._created(number, value.value, source):
             for path, cls in self._classes(name):
                 other = self.sources.of(path)
                 if other is not None:
                     inside = self._scope_of(path, cls.lineno + 1, cls.lineno + 1, None)
                     self._follow_attribute(inside, value.attr, other)
+        if len(self.steps) == known:
+            self._follow_setting(number, value.attr, source, is_key=False)
+
+    def _follow_setting(self, number: int, name: str, source: IndexedSource, *, is_key: bool) -> None:
+        """Follow an attribute or a key to the places of the project that set it."""
+        if not self._is_new(number, f".{name}", source):
+            return
+        found = given_settings(self.sources, name, is_key=is_key)
+        if not found:
+            stated = values_in_files(name, self.sources.folder)
+            for step in stated if len(stated) == 1 else ():
+                self._add(step)
+        for each in found:
+            scope = self._scope_of(
+                each.path, each.node.lineno, each.node.end_lineno or each.node.lineno, None
+            )
+            self._step(scope, name, each.node)
+            if each.value is not None and not isinstance(each.value, ast.Constant):
+                self.follow(scope, each.value)
 
     def _classes(self, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
         """Yield the classes of the project with a name."""

@@ -68,7 +68,8 @@ class Collated(Event):
     in ModelCalled; single is True for batches of one sample. none are the `return` statements of
     `__getitem__` without a sample, and the function if its end is reached without one. forward is that of a
     model of transformers with the batch as its input in training, and its loss as the trainer's. returned is
-    the result of a project's model for the batch, None if it is not followed. flags are those of the command
+    the result of a project's model for the batch, None if it is not followed; returns are the `return`
+    statements of its forward. flags are those of the command
     line that are assumed to have their defaults.
     """
 
@@ -82,6 +83,7 @@ class Collated(Event):
     none: tuple[Place, ...] = ()
     forward: CallSignature | None = None
     returned: Value | None = None
+    returns: tuple[Place, ...] = ()
     flags: tuple[OptionFlag, ...] = ()
 
 

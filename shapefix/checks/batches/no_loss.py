@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.batches import Collated
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
@@ -68,30 +68,37 @@ def _without_loss(event: Collated, returned: Value, rule: Rule) -> Iterator[Diag
     first = elements(returned)
     scores = first[0] if first else returned
     error, what = _MISSING, ""
+    advice = 'compute the loss in `forward`, and return it first, or as "loss"'
     if isinstance(returned, DictValue):
         names = [f"`{key}`" for key in returned.fields]
         if returned.closed and "loss" not in returned.fields and names and not returned.absent:
-            what = f"a dictionary of {', '.join(names)}"
+            what = f"the model returns a dictionary of {', '.join(names)}, and no loss"
     elif isinstance(scores, TensorValue) and scores.layout is not None and scores.certain:
         # The trainer takes the first item of a tensor, too.
         rank = scores.layout.rank - (scores is returned)
         if rank > 0:
-            error, what = _NOT_SCALAR, f"a tensor of {scores.layout.rank} dimensions"
+            error, tensor = _NOT_SCALAR, f"a tensor of {scores.layout.rank} dimensions"
+            what = f"the model returns {tensor}, and no loss"
+            if any(map(_is_number, (first or [])[1:])):
+                what = f"the model returns {tensor} before the loss; the trainer takes the first item"
+                advice = "return the loss first"
     if not what:
         return
     yield rule.diagnostic(
         event.place.span,
-        f"the model returns {what}, and no loss",
-        evidence=[*call_trace(event), Evidence(event.place.span, "the trainer takes the loss of the model")],
-        error=error,
-        fixes=[
-            Fix(
-                Applicability.DISPLAY,
-                'compute the loss in `forward`, and return it first, or as "loss"',
-                (),
-            )
+        what,
+        evidence=[
+            *call_trace(event),
+            *(Evidence(each.span, "the model returns it here", Role.CAUSE) for each in event.returns),
+            Evidence(event.place.span, "the trainer takes the loss of the model"),
         ],
+        error=error,
+        fixes=[Fix(Applicability.DISPLAY, advice, ())],
     )
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, TensorValue) and value.layout is not None and value.layout.rank == 0
 
 
 def _is_given(value: Value | None) -> bool:

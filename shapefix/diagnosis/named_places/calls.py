@@ -68,6 +68,24 @@ def _classes_passed(failure: ExplainedFailure, receiver: ast.expr) -> Iterator[E
         yield Evidence(Span(step.path, step.row, 1, step.row, 10_000), text, Role.CAUSE, text)
 
 
+@search_for("not-enough-values", "too-many-values")
+def _saved_tensors(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the calls that save the tensors of a failing line with `ctx.saved_tensors`."""
+    reads = [
+        (parsed, node)
+        for parsed, node in failure.line()
+        if isinstance(node, ast.Attribute) and node.attr == "saved_tensors"
+    ]
+    for parsed, node in reads[:1]:
+        for cls in ast.walk(parsed.tree):
+            if isinstance(cls, ast.ClassDef) and cls.lineno < node.lineno <= (cls.end_lineno or 0):
+                for call in ast.walk(cls):
+                    if isinstance(call, ast.Call) and last_name(call.func) == "save_for_backward":
+                        count = len(call.args)
+                        what = "1 tensor is" if count == 1 else f"{count} tensors are"
+                        yield parsed.place(call, f"{what} saved here")
+
+
 @search_for("numpy-of-gpu")
 def _numpy_of_gpu(failure: ExplainedFailure) -> Iterator[Evidence]:
     """Yield the conversions to NumPy in the failing line."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, ParsedFile, parsed_file, search_for
+from shapefix.diagnosis.named_places.results import returned_texts, returned_tuples
 from shapefix.diagnosis.project_frames import searched_settings
 from shapefix.diagnosis.size_origins import last_name, named_values, option_name
 from shapefix.diagnostics import Evidence, Role, Span
@@ -23,7 +24,15 @@ _DECIMAL = re.compile(r"-?[\d.]+(?:e[-+]?\d+)?")
 
 @search_for("text-as-number", "dropout-range", "optimizer-setting", "text-in-numbers", "operand-types")
 def _text_settings(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the settings of a failing call with text in them: `1e-4` in YAML, an option without a type."""
+    """Yield the settings of a failing call with text in them: `1e-4` in YAML, an option without a type.
+
+    For an operand that is a tuple, these are the returned tuples.
+    """
+    if failure.explanation.name == "operand-types" and "tuple" in failure.explanation.message:
+        yield from returned_tuples(failure)
+        return
+    if "'str'" in failure.explanation.message:
+        yield from returned_texts(failure)
     names = set(_given_names(failure))
     for path in searched_settings(failure.folder):
         for row, line in enumerate(_lines(path), 1):
@@ -131,15 +140,22 @@ def _missing_collators(failure: ExplainedFailure) -> Iterator[Evidence]:
                     yield parsed.place(node, "without `data_collator`, nothing is padded here")
 
 
-@search_for("list-element")
-def _sample_results(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the results of the datasets in the file of the failing line."""
-    parsed = parsed_file(failure.frames[-1].span.path)
-    for method in ast.walk(parsed.tree) if parsed is not None else ():
-        if parsed is not None and isinstance(method, ast.FunctionDef) and method.name == "__getitem__":
-            for each in ast.walk(method):
-                if isinstance(each, ast.Return):
-                    yield parsed.place(each, "a sample is returned here")
+@search_for("sample-size")
+def _conditions(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the conditions around the lines of the stack, and the constants in them."""
+    for frame in reversed(failure.frames):
+        parsed = None if frame.is_missing else parsed_file(frame.span.path)
+        row = frame.span.row + (parsed.whole.rows_before if parsed is not None else 0)
+        for node in ast.walk(parsed.tree) if parsed is not None else ():
+            if parsed is None or not isinstance(node, ast.If):
+                continue
+            if any(each.lineno <= row <= (each.end_lineno or 0) for each in node.body):
+                yield parsed.place(node.test, "the line runs if this is true")
+                names = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
+                for each in parsed.tree.body:
+                    if isinstance(each, ast.Assign) and names & set(map(last_name, each.targets)):
+                        if isinstance(each.value, ast.Constant):
+                            yield parsed.place(each, "this number decides when")
 
 
 @search_for("mapped-result", "unequal-columns")

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
 from shapefix.diagnosis.named_places.failures import ExplainedFailure, classes_named, parsed_file, search_for
-from shapefix.diagnosis.size_origins import option_name
+from shapefix.diagnosis.named_places.results import returned_tuples
+from shapefix.diagnosis.named_places.training import logged_names
+from shapefix.diagnosis.size_origins import last_name, option_name
 from shapefix.diagnostics import Evidence
 
 _MOST_ATTRIBUTES = 6
@@ -23,8 +25,30 @@ def _similar_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
         yield from _missing_option(failure)
     else:
         yield from _missing_attribute(failure)
-        if failure.fields["type"] == "tuple":
+        kind = failure.fields["type"]
+        if kind == "tuple":
             yield from _predictions(failure)
+            yield from returned_tuples(failure)
+        elif kind == "list":
+            yield from _batched_maps(failure)
+        elif kind == "NoneType":
+            yield from _unset_datamodule(failure)
+
+
+def _batched_maps(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the `map` of the stack that passes lists of values to its function."""
+    for parsed, node in failure.lines():
+        for keyword in node.keywords if isinstance(node, ast.Call) and last_name(node.func) == "map" else ():
+            if keyword.arg == "batched" and ast.unparse(keyword.value) == "True":
+                yield parsed.place(keyword.value, "with `batched=True`, the function gets lists of values")
+
+
+def _unset_datamodule(failure: ExplainedFailure) -> Iterator[Evidence]:
+    """Yield the call of the trainer without a data module."""
+    reads = {node.attr for _, node in failure.line() if isinstance(node, ast.Attribute)}
+    for parsed, node in failure.lines() if "datamodule" in reads else ():
+        if isinstance(node, ast.Call) and last_name(node.func) in ("fit", "validate", "test", "predict"):
+            yield parsed.place(node, "no `datamodule` is passed here")
 
 
 def _predictions(failure: ExplainedFailure) -> Iterator[Evidence]:
@@ -208,6 +232,10 @@ def _similar_keys(failure: ExplainedFailure) -> Iterator[Evidence]:
     if name not in found:
         for similar in similar_names(name, found):
             yield from found[similar]
+        # The Trainer puts this prefix before the names of `compute_metrics`.
+        for parsed in failure.files("metric") if name.startswith("eval_") else ():
+            for key in logged_names(parsed.tree):
+                yield parsed.place(key, f"the metrics have `{key.value!s}`, with `eval_` before it")
 
 
 def _keys(tree: ast.Module) -> Iterator[ast.Constant]:

@@ -14,9 +14,11 @@ from shapefix.diagnosis.named_places import (  # noqa: F401
     constructors,
     data,
     devices,
+    files,
     names,
     tokens,
     training,
+    types,
 )
 from shapefix.diagnosis.named_places.failures import SEARCHES, ExplainedFailure
 from shapefix.diagnosis.project_frames import ProjectFrame

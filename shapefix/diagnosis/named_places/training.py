@@ -24,9 +24,12 @@ def _frozen_parameters(failure: ExplainedFailure) -> Iterator[Evidence]:
                 yield parsed.place(node, "this line decides what is trained")
 
 
-@search_for("lightning-optimizers")
+@search_for("lightning-optimizers", "not-unpackable")
 def _optimizers(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the results of `configure_optimizers`."""
+    """Yield the results of `configure_optimizers`; for an unpacked value, if it is its result."""
+    called = {last_name(node.func) for _, node in failure.line() if isinstance(node, ast.Call)}
+    if failure.explanation.name == "not-unpackable" and called.isdisjoint({"optimizers", "lr_schedulers"}):
+        return
     for parsed in failure.files("def configure_optimizers"):
         for function in ast.walk(parsed.tree):
             if isinstance(function, ast.FunctionDef) and function.name == "configure_optimizers":
@@ -46,12 +49,12 @@ def _metric(failure: ExplainedFailure) -> Iterator[Evidence]:
                 if node.value.value in wanted:
                     yield parsed.place(node.value, f"`{full}` is wanted here")
     for parsed in failure.files():
-        for key in _logged(parsed.tree):
+        for key in logged_names(parsed.tree):
             if key.value not in wanted:
                 yield parsed.place(key, f"`{key.value!s}` is logged here")
 
 
-def _logged(tree: ast.Module) -> Iterator[ast.Constant]:
+def logged_names(tree: ast.Module) -> Iterator[ast.Constant]:
     """Yield the names in `self.log("loss", …)`, and those of the results of `compute_metrics`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and last_name(node.func) in ("log", "log_dict") and node.args:

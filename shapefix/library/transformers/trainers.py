@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from shapefix.domains.batches import Collated, ColumnsChosen, ModelCalled, RemovedColumns
 from shapefix.domains.lost_values import note_dataset
 from shapefix.domains.versions import DataRequired
@@ -12,6 +14,7 @@ from shapefix.interpreter.dictionaries import certain_keys, is_complete
 from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.joins import join_objects, join_values
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.option_flags import assumed
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
@@ -26,6 +29,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
+from shapefix.interpreter.watching import statements_of
 from shapefix.library.data.collators import DEFAULT, WITH_PADDING, collate_by, is_callable
 from shapefix.library.data.datasets.objects import as_dataset
 from shapefix.library.data.samples import gathered
@@ -235,6 +239,7 @@ def _collate(
         single,
         forward=signature if isinstance(model, LibraryObject) else None,
         returned=_returned(call, model, batch) if is_training else None,
+        returns=_returns(model) if is_training else (),
         flags=assumed(call.ev),
     )
     call.ev.emit(event)
@@ -274,6 +279,15 @@ def _returned(call: Call, model: Value | None, batch: Value) -> Value | None:
     finally:
         call.ev.journal.undo()
         call.ev.silenced -= 1
+
+
+def _returns(model: Value | None) -> tuple[Place, ...]:
+    """The `return` statements in the forward of a project's model."""
+    method = member(model.cls, "forward") if isinstance(model, InstanceValue) else None
+    if not isinstance(method, FunctionValue) or not isinstance(method.node, cst.FunctionDef):
+        return ()
+    found = statements_of(method.node.body)
+    return tuple(Place(method.module, node) for node in found if isinstance(node, cst.Return) and node.value)
 
 
 def _model(call: Call, settings: dict[str, Value]) -> Value | None:
