@@ -1,4 +1,4 @@
-"""Results of functions: returned tuples, samples of datasets, and results that are not returned."""
+"""Results of functions: returned tuples, samples of datasets, results without a `return`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sample_results(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 
 def without_result(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the functions that end with an assignment to a variable, and return nothing."""
+    """Yield the functions with an assignment at their end, and without a `return`."""
     for parsed in failure.files("def "):
         for function in ast.walk(parsed.tree):
             if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
