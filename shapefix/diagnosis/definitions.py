@@ -217,7 +217,7 @@ def target_definitions(frames: Sequence[ProjectFrame], folder: str) -> tuple[Siz
 
 
 def _outermost_call(line: Sequence[ast.expr]) -> ast.Call | None:
-    """Return the call that is the whole value of a statement, as in `model = fit(rows)`."""
+    """Return the call around all other values of a statement, as in `model = fit(rows)`."""
     read = (node for node in line if isinstance(getattr(node, "ctx", ast.Load()), ast.Load))
     first = next(read, None)
     # A result that is unpacked was returned.
@@ -226,7 +226,7 @@ def _outermost_call(line: Sequence[ast.expr]) -> ast.Call | None:
 
 
 def _name_of(node: ast.expr) -> str:
-    """Return the name of a value that is read or computed on a line, "" for others."""
+    """Return the name of a value read or computed on a line, "" for others."""
     if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
         return f"{ast.unparse(node.func)}()"
     is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)

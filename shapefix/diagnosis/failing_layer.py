@@ -110,7 +110,7 @@ def failing_layer(
 def _computed(
     path: str, layer: ast.Call, size: ast.expr | None, frames: Sequence[ProjectFrame], folder: str
 ) -> tuple[SizeOrigin, ...]:
-    """Return the values that the size of a layer is computed from."""
+    """Return the values in the size of a layer."""
     if size is None or isinstance(size, ast.Constant):
         return ()
     search = ValueSearch(frames, folder)

@@ -1,4 +1,4 @@
-"""Places of the project that set an attribute or key: fields, methods, options, dictionaries."""
+"""Assignments of an attribute or key anywhere in a project: fields, methods, options, dictionaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORTEST = 2
 
 @dataclass(frozen=True)
 class GivenSetting:
-    """A place that gives a name its value; value is None for an option without a default."""
+    """An assignment of a value to a name; value is None for an option without a default."""
 
     path: str
     node: ast.expr | ast.stmt

@@ -51,7 +51,7 @@ def number_origins(run: FailingRun, message: str) -> tuple[Evidence, ...]:
 
 
 def producer_origins(run: FailingRun) -> tuple[Evidence, ...]:
-    """Return the constructions of the layers that computed the tensors of a failing line."""
+    """Return the constructions of the layers before the tensors of a failing line."""
     steps = (each.origin for each in run.values if each.origin is not None)
     return to_evidence(
         found

@@ -284,14 +284,14 @@ def _filled(found: Sequence[Evidence], frames: Sequence[ProjectFrame], folder: s
 
 
 def loop_places(frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
-    """Return the loops that set the values of a failing line, and the additions to their lists."""
+    """Return the loops over the values of a failing line, and the additions to their lists."""
     found = argument_definitions(frames, folder) if _is_present(frames) else ()
     looped = [each for each in found if _OF_LOOP.match(each.code)][:_MOST_LOOPS]
     return tuple(_stated(each.path, each.row, _text_of(each)) for each in looped)
 
 
 def value_places(frames: Sequence[ProjectFrame], folder: str) -> tuple[Evidence, ...]:
-    """Return the places that set the values of a failing line."""
+    """Return the assignments of the values of a failing line."""
     found = argument_definitions(frames, folder)[:_MOST_POSSIBLE] if _is_present(frames) else ()
     return tuple(_stated(each.path, each.row, _text_of(each)) for each in found)
 

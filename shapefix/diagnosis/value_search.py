@@ -140,7 +140,7 @@ class ValueSearch:
                     yield from (each for each in ast.walk(node.test) if isinstance(each, ast.expr))
 
     def at(self, path: str, row: int, last: int) -> int:
-        """Return the scope of a statement that is not in the stack."""
+        """Return the scope of a statement outside of the stack."""
         return self._scope_of(path, row, last, None)
 
     def follow(self, number: int, value: ast.expr, position: int | None = None) -> None:
@@ -486,7 +486,7 @@ class ValueSearch:
             self._follow_setting(number, value.attr, source, is_key=False)
 
     def _follow_setting(self, number: int, name: str, source: IndexedSource, *, is_key: bool) -> None:
-        """Follow an attribute or a key to the places of the project that set it."""
+        """Follow an attribute or a key to its assignments in the project."""
         if not self._is_new(number, f".{name}", source):
             return
         found = given_settings(self.sources, name, is_key=is_key)

@@ -70,7 +70,7 @@ def _classes_passed(failure: ExplainedFailure, receiver: ast.expr) -> Iterator[E
 
 @search_for("not-enough-values", "too-many-values")
 def _saved_tensors(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the calls that save the tensors of a failing line with `ctx.saved_tensors`."""
+    """Yield the calls of `save_for_backward` for a failing line with `ctx.saved_tensors`."""
     reads = [
         (parsed, node)
         for parsed, node in failure.line()

@@ -1,4 +1,4 @@
-"""Places of files: the calls that write a missing one, and their conditions."""
+"""Places of missing files: the writing calls, and their conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELD = r"[^/\\]*"
 
 @search_for("missing-file")
 def _written_files(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the calls that write files with names like the missing one, and the conditions around them."""
+    """Yield the calls for writing files with names like the missing one, and the conditions around them."""
     name = re.split(r"[/\\]", failure.fields["path"])[-1]
     reads = {(parsed.whole.source.path, node.lineno) for parsed, node in failure.line()}
     for parsed in failure.files():

@@ -36,7 +36,7 @@ def _similar_attribute(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 
 def _batched_maps(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the `map` of the stack that passes lists of values to its function."""
+    """Yield the `batched=True` of a `map` in the stack."""
     for parsed, node in failure.lines():
         for keyword in node.keywords if isinstance(node, ast.Call) and last_name(node.func) == "map" else ():
             if keyword.arg == "batched" and ast.unparse(keyword.value) == "True":

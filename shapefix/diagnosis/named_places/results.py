@@ -1,4 +1,4 @@
-"""Results of functions: returned tuples, samples of datasets, and results that are not returned."""
+"""Results of functions: returned tuples, samples of datasets, results without a `return`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RETURNING = frozenset({"forward", "__call__", "predict_step", "training_step", 
 
 
 def returned_tuples(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the tuples that the modules of the project return, and the steps of Lightning."""
+    """Yield the tuples returned by the modules of the project, and by the steps of Lightning."""
     for parsed in failure.files("def "):
         for function in ast.walk(parsed.tree):
             if isinstance(function, ast.FunctionDef) and function.name in _RETURNING:
@@ -24,7 +24,7 @@ def returned_tuples(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 
 def returned_texts(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the texts in dictionaries that are returned by the functions called on the lines of the stack."""
+    """Yield the texts in dictionaries returned by the functions called on the lines of the stack."""
     called = {last_name(node.func) for _, node in failure.lines() if isinstance(node, ast.Call)}
     for parsed in failure.files("def "):
         for function in ast.walk(parsed.tree):
@@ -48,7 +48,7 @@ def sample_results(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 
 def without_result(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the functions that end with an assignment to a variable, and return nothing."""
+    """Yield the functions with an assignment at their end, and without a `return`."""
     for parsed in failure.files("def "):
         for function in ast.walk(parsed.tree):
             if not isinstance(function, ast.FunctionDef) or function.name == "__init__":

@@ -50,7 +50,7 @@ def _elements(failure: ExplainedFailure) -> Iterator[Evidence]:
 
 @search_for("none-in-batch", "uncollatable-type")
 def _missing_results(failure: ExplainedFailure) -> Iterator[Evidence]:
-    """Yield the transforms of the project that compute a result and return nothing, for samples of `None`."""
+    """Yield the transforms of the project without a `return`, for samples of `None`."""
     if "NoneType" in failure.explanation.message:
         yield from without_result(failure)
 
