@@ -1,4 +1,4 @@
-"""What stays the same in loops that change it: the ranks of tensors, and the kinds of layers in lists."""
+"""Facts kept along a loop: the ranks of tensors, and the kinds of layers in lists."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class KeptRank:
             ev.journal.write(names, self.name, TensorValue(unknown_strides(sizes), certain=is_certain))
 
     def wider(self, ev: Evaluator, later: Sequence[Changes]) -> KeptRank | None:
-        """Sizes that also hold after the iterations with these changes; None for another rank."""
+        """Sizes after the iterations with these changes, too; None for another rank."""
         sizes: Sizes | None = self.sizes
         for path in later:
             sizes = None if sizes is None else _common(sizes, _after(ev, self.name, path))
@@ -186,7 +186,7 @@ def _forgotten(
 def _read(ev: Evaluator, loop: cst.For | cst.While, names: Sequence[str]) -> list[str]:
     """Names that the code uses after the loop, with those that an iteration may read before it binds them.
 
-    Without any use after the loop there is none.
+    The list is empty without any use after the loop.
     """
     if not names:
         return []
@@ -200,7 +200,7 @@ def _read(ev: Evaluator, loop: cst.For | cst.While, names: Sequence[str]) -> lis
 
 
 def _may_be_tensor(value: object) -> bool:
-    """Check for a tensor of known rank that is no array of numpy."""
+    """Check for a tensor, but not for an array of numpy."""
     tensor = value.tensor if isinstance(value, Unknown) else value
     return isinstance(tensor, TensorValue) and tensor.certain
 

@@ -199,7 +199,7 @@ def forward(call: Call) -> Value:
 
 
 def _repeated(call: Call, child: Value, value: Value) -> Value:
-    """Run one or more modules of a kind one after another; sizes that a later one changes are unknown."""
+    """Run one or more modules of a kind one after another; changing sizes are unknown."""
 
     def run(value: Value) -> Value:
         return call_value(call.ev, child, Arguments([value]), call.place.node)
