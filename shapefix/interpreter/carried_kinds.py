@@ -110,7 +110,7 @@ def find_kept(
     first: Sequence[Changes],
     run: Callable[[], Sequence[Changes]],
 ) -> tuple[KeptRank | KeptLayers, ...]:
-    """Run one more iteration with unknown values where the first one changed some, to find what stays.
+    """Run one more iteration with unknown values for the changed ones, to find the facts to keep.
 
     It has the facts of every later iteration: what it keeps, all of them do. first are the changes on the
     paths of the first iteration; run returns those of one more, and undoes them.
@@ -224,7 +224,7 @@ def _after(ev: Evaluator, name: str, path: Changes) -> Sizes | None:
 
 
 def _sizes(value: object, path: Changes) -> Sizes | None:
-    """Sizes of a tensor, with the rank that a path gave it; None for an unknown rank."""
+    """Sizes of a tensor after a path; None for an unknown rank."""
     tensor = value.tensor if isinstance(value, Unknown) else value
     if not isinstance(tensor, TensorValue):
         return None
