@@ -184,7 +184,7 @@ def _forgotten(
 
 
 def _read(ev: Evaluator, loop: cst.For | cst.While, names: Sequence[str]) -> list[str]:
-    """Names that the code uses after the loop, with those that an iteration may read before it binds them.
+    """Names used after the loop, or read early in an iteration.
 
     The list is empty without any use after the loop.
     """
