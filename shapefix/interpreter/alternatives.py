@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import field
 from functools import reduce
 
@@ -15,6 +15,8 @@ from shapefix.interpreter.joins import PATHS, join_paths, join_values
 from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import dotted_name, nodes
 from shapefix.interpreter.records import fields_of_record
+from shapefix.interpreter.silent_runs import rehearsal
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
@@ -22,11 +24,14 @@ from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
     OneOf,
+    OneOfItems,
     Unknown,
     Value,
     facts_of,
 )
 from shapefix.light_dataclasses import dataclass
+from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides
+from shapefix.tensors.polynomials import Size, every_symbol
 
 
 @dataclass(eq=False, slots=True)
@@ -38,6 +43,8 @@ class Results:
 
 MOST = 6
 """Maximum number of alternatives that are followed."""
+MOST_NESTED = 1
+"""Maximum number of rehearsals around that of the layers in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +138,61 @@ def call_choices(
     joined = reduce(join_paths, results)
     known[node] = joined if isinstance(joined, Value) else Unknown()
     return known[node]
+
+
+def rehearse_choices(
+    ev: Evaluator, function: OneOfItems, call: Callable[[Value], Value], given: Collection[Value]
+) -> Value | None:
+    """Call each of several layers without events or lasting changes, and join the results; None if unknown.
+
+    Only one of them gets these arguments, and it is not known which: not one that torch rejects them for.
+    """
+    if ev.rehearsed > ev.rehearsal_allowance or ev.steps > ev.allowance or ev.rehearsals > MOST_NESTED:
+        return None
+    results: list[Value] = []
+    for choice in function.choices:
+        rejected = ev.silent_rejections
+        ev.journal.begin()
+        with rehearsal(ev):
+            result = call(choice)
+            is_refused = ev.refused
+        ev.journal.undo()
+        if is_refused:
+            return None
+        if ev.silent_rejections == rejected:
+            results.append(result)
+        ev.silent_rejections = rejected
+    return _of_any(reduce(_join_results, results), given) if results else None
+
+
+def _of_any(result: Value, given: Collection[Value]) -> Value:
+    """Result of any of several layers with other settings: of its sizes, those of the arguments stay.
+
+    A layer represents others with settings of the same kinds, `nn.Linear(last, width)` in a loop.
+    """
+    layout = result.layout if isinstance(result, TensorValue) else None
+    if layout is None or not isinstance(result, TensorValue):
+        return result
+    own = {symbol for value in given for size in _sizes_of(value) for symbol in every_symbol(size)}
+    sizes = tuple(
+        size if own.issuperset(every_symbol(size)) else Size.symbol(f"size({dim})")
+        for dim, size in enumerate(layout.sizes)
+    )
+    if sizes == layout.sizes:
+        return result
+    strided = contiguous(sizes) if is_contiguous(layout) is True else unknown_strides(sizes)
+    return TensorValue(strided, dtype=result.dtype, device=result.device)
+
+
+def _sizes_of(value: Value) -> tuple[Size, ...]:
+    tensor = value.tensor if isinstance(value, Unknown) else value
+    layout = tensor.layout if isinstance(tensor, TensorValue) else None
+    return () if layout is None else layout.sizes
+
+
+def _join_results(left: Value, right: Value) -> Value:
+    joined = join_paths(left, right)
+    return joined if isinstance(joined, Value) else Unknown()
 
 
 def _without_own(ev: Evaluator, changes: Changes, choice: Value) -> Changes:

@@ -8,7 +8,7 @@ from dataclasses import field
 import libcst as cst
 
 from shapefix.interpreter import hooks
-from shapefix.interpreter.alternatives import ChosenBy, call_choices, chosen_by
+from shapefix.interpreter.alternatives import ChosenBy, call_choices, chosen_by, rehearse_choices
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import (
     MOST_CELLS,
@@ -46,6 +46,7 @@ from shapefix.interpreter.values import (
     MethodOfEach,
     Number,
     OneOf,
+    OneOfItems,
     PerhapsNone,
     Reference,
     Slice,
@@ -237,6 +238,10 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         known = _call_one_of(ev, function, arguments, node)
         if known is not None:
             return known
+    if isinstance(function, OneOfItems):
+        known = _call_any_item(ev, function, arguments, node)
+        if known is not None:
+            return known
     if isinstance(function, MethodOfEach):
         for each in function.methods:
             call_value(ev, each, _copied(arguments), node)
@@ -269,6 +274,15 @@ def _call_one_of(ev: Evaluator, function: OneOf, arguments: Arguments, node: cst
         return call_value(ev, choice, _copied(arguments), node)
 
     return call_choices(ev, function, call, node)
+
+
+def _call_any_item(
+    ev: Evaluator, function: OneOfItems, arguments: Arguments, node: cst.CSTNode
+) -> Value | None:
+    """Join the results of the layers in a list; None if one of them cannot be followed."""
+    return rehearse_choices(
+        ev, function, lambda choice: call_value(ev, choice, _copied(arguments), node), arguments.everything
+    )
 
 
 def _copied(given: Arguments) -> Arguments:

@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from shapefix.interpreter.carried_kinds import KeptLayers, KeptRank
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.facts import Facts
@@ -71,6 +72,8 @@ class LoopCarried:
         """Contents of lists that the first iteration created, by the identity of their holders."""
         self._kept: list[Changes] = []
         """Changes of later iterations, kept so that no new container gets the identity of an old one."""
+        self.kept: tuple[KeptRank | KeptLayers, ...] = ()
+        """Ranks of tensors and kinds of layers that are the same after each iteration."""
         self._note_created(paths)
         for path in paths:
             for location, (container, key, _) in path.written.items():
@@ -204,11 +207,17 @@ class LoopCarried:
             self._returns = True
             first.append(Lost())
 
+    def creates(self, ev: Evaluator, container: Container) -> bool:
+        """Check whether the iteration creates an object. Call in the state before it."""
+        return ev.undone_since(container, self._since)
+
     def forget(self, ev: Evaluator) -> None:
         """Forget values dependent on changes of the first iteration; call in the state after it."""
         self._forget_dependent(ev)
         for container, key, later in self._unstable.values():
             self._forget_later(ev, container, key, later)
+        for kept in self.kept:
+            kept.write(ev)
 
     def _forget_later(self, ev: Evaluator, container: Container, key: Any, later: Any) -> None:
         """Forget a content changed by later iterations; a list keeps the common facts of all items."""

@@ -13,7 +13,7 @@ import libcst as cst
 
 from shapefix.interpreter.budget import LAST_STEP, REHEARSAL_STEPS, OutOfBudget, Resource
 from shapefix.interpreter.escapes import NO_ESCAPES, Escapes
-from shapefix.interpreter.events import Event, OperationCalled
+from shapefix.interpreter.events import Event, OperationCalled, OpRejected
 from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place, counts_passes
@@ -281,6 +281,8 @@ class Evaluator:
         self.unlimited = 0
         """Number of calls so far of code of the project that were not followed: it may reach any object."""
         self.silenced = 0
+        self.silent_rejections = 0
+        """Number of operations so far that torch rejects in code run without events."""
         self.takes_defaults = False
         """Whether the options of the command line have their defaults in this run."""
         self.rehearsals = 0
@@ -371,7 +373,9 @@ class Evaluator:
         return any(f"builtins.{exception}" in names for names in self.caught)
 
     def emit(self, event: Event) -> None:
-        if not self.silenced:
+        if self.silenced:
+            self.silent_rejections += type(event) is OpRejected
+        else:
             self.events.append(event)
             if type(event) is not OperationCalled:
                 if loops := tuple(self._certain_loops()):

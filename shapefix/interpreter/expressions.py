@@ -63,6 +63,7 @@ from shapefix.interpreter.values import (
     IntegerLiteral,
     LibraryObject,
     ModulePart,
+    OneOfItems,
     Scope,
     TypeOf,
     Unknown,
@@ -418,10 +419,16 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     return ListValue(None, varied, length, NO_AXES if repeats and varied is element else axes)
 
 
+_JOINED = (Unknown, ModulePart, OneOfItems)
+"""Joins of different objects."""
+
+
 def _representative(results: list[Value], since: int) -> Value | None:
     """Represent all items of a comprehension by one; that of the first pass if later passes make the same."""
     element = without_length(Contents(tuple(results))).element
-    if type(element) in (Unknown, ModulePart) and isinstance(results[0], (InstanceValue, LibraryObject)):
+    if type(element) in (Unknown, ModulePart, OneOfItems) and isinstance(
+        results[0], (InstanceValue, LibraryObject)
+    ):
         if all(is_stable(results[0], later, since) for later in results[1:]):
             return results[0]
     return element

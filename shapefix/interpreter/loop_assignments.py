@@ -181,6 +181,22 @@ def every_name(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(each.value for each in nodes(node) if isinstance(each, cst.Name))
 
 
+def names_after_loops(code: cst.CSTNode) -> dict[cst.CSTNode, frozenset[str]]:
+    """Names in the statements of a function or file after each of its loops, by the loop."""
+    found: dict[cst.CSTNode, frozenset[str]] = {}
+
+    def visit(block: cst.CSTNode, following: frozenset[str]) -> None:
+        for statement in reversed(getattr(block, "body", ())):
+            if isinstance(statement, (cst.For, cst.While)):
+                found[statement] = following
+            for inner in _blocks(statement):
+                visit(inner, following)
+            following |= every_name(statement)
+
+    visit(code.body if isinstance(code, cst.FunctionDef) else code, frozenset())
+    return found
+
+
 def _reads(node: cst.CSTNode) -> set[str]:
     """Every name in node, and every attribute of a name."""
     reads: set[str] = set()

@@ -9,6 +9,7 @@ import libcst as cst
 from shapefix.interpreter import hooks
 from shapefix.interpreter.appends import lengths_after, set_lengths
 from shapefix.interpreter.carried import LoopCarried
+from shapefix.interpreter.carried_kinds import find_kept
 from shapefix.interpreter.containers import RaggedDim
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.first_passes import counted_by_hand, first_numbers
@@ -169,6 +170,7 @@ def _repeat(
     carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since, item)
 
     find_later_changes(ev, carried, iterated, start, later)
+    carried.kept = find_kept(ev, node, carried, iterated, later)
     left: list[Changes] = []
     if paths and not endless:
         ev.journal.begin()

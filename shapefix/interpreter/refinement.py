@@ -149,6 +149,12 @@ def needs_assumed_rank(ev: Evaluator, tensors: Iterable[TensorValue], error: Sha
     return False
 
 
+def is_assumed_rank(ev: Evaluator, sizes: Iterable[Size]) -> bool:
+    """Check whether a tensor with one of these sizes has an assumed rank."""
+    firsts = ev.state[AssumedRanks].firsts
+    return bool(firsts) and any(_has(firsts, size) for size in sizes)
+
+
 def _has(firsts: set[Symbol], size: Size) -> bool:
     return not firsts.isdisjoint(every_symbol(size))
 

@@ -27,6 +27,8 @@ from shapefix.tensors.polynomials import Size, every_symbol
 
 DEEPEST = 4
 """Maximum depth of compared containers."""
+ALL_OLD = 1 << 62
+"""Moment after the creation of all symbols: none may take another one's place."""
 
 
 def is_stable(before: Any, after: Any, since: int, depth: int = 0) -> bool:

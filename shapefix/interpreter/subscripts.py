@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter import hooks
+from shapefix.interpreter.alternatives import join_classes
 from shapefix.interpreter.any_items import (
     alternatives,
     any_number,
@@ -18,7 +19,7 @@ from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shap
 from shapefix.interpreter.dictionaries import is_complete
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import TensorUsedAsIndex
-from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.joins import PATHS, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.option_flags import OptionText, note_option_loss
@@ -120,7 +121,8 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         if isinstance(index, OptionText) and index.default in owner.fields:
             note_option_loss(ev)
         # For an unknown key: even a column of texts is a list.
-        return any_entry(ev, owner, index) or (owner.absent(index) if owner.absent is not None else Unknown())
+        known = any_entry(ev, owner, index) or _any_class(ev, owner)
+        return known or (owner.absent(index) if owner.absent is not None else Unknown())
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
             return integer(owner.size(index.value))
@@ -188,6 +190,20 @@ def any_entry(ev: Evaluator, owner: DictValue, key: Value | None = None) -> Valu
     if len(numbers) < 2 or sorted(numbers) != list(range(min(numbers), min(numbers) + len(entries))):
         return None
     return any_number(entries) if is_complete(ev, owner) else None
+
+
+def _any_class(ev: Evaluator, owner: DictValue) -> Value | None:
+    """One of the classes in a dictionary, `MODELS[name]`; None for other dictionaries."""
+    entries = tuple(owner.fields.values())
+    if len(entries) < 2 or not is_complete(ev, owner):
+        return None
+    joined = entries[0]
+    for entry in entries[1:]:
+        either = join_classes(joined, entry, PATHS)
+        if either is None:
+            return None
+        joined = either
+    return joined
 
 
 def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> None:

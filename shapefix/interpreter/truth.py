@@ -41,9 +41,26 @@ def truth(value: Value) -> bool | None:
         return True
     if isinstance(value, InstanceValue):
         return True if _is_always_true(value.cls) and not value.open else None
+    if isinstance(value, LibraryObject):
+        return True if value.kind.startswith(_TRUE_OBJECTS) and value.kind not in WITH_LENGTH else None
     return None
 
 
+_TRUE_OBJECTS = ("torch.nn.", "torch.optim.", "torchvision.transforms.", "PIL.Image.")
+"""Names of packages with objects that are true: no class defines a length, or a truth value, but for some."""
+WITH_LENGTH = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        "Sequential",
+        "ModuleList",
+        "ModuleDict",
+        "ParameterList",
+        "ParameterDict",
+        "Parameter",
+        "Buffer",
+    )
+)
+"""Classes of these packages with a length or a truth value."""
 _ALWAYS_TRUE = frozenset({"builtins.object", "torch.nn.Module", "torch.nn.modules.module.Module", "abc.ABC"})
 
 

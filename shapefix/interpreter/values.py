@@ -206,6 +206,16 @@ class OneOf(ModulePart):
         self.choices = choices
 
 
+class OneOfItems(ModulePart):
+    """One of the layers in a list, or of two layers on two paths, perhaps chosen by the same condition."""
+
+    __slots__ = ("choices",)
+
+    def __init__(self, choices: tuple[Value, ...], modules: frozenset[Value]) -> None:
+        super().__init__(modules)
+        self.choices = choices
+
+
 class MethodOfEach(ModulePart):
     """Method, such as `to`, of each of several models; it returns its object."""
 

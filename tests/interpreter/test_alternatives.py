@@ -254,3 +254,24 @@ def test_moved_to_one_device_but_not_its_input(tmp_path: Path) -> None:
     model(torch.randn(4, 3, 8, 8))
     """
     assert {code for code, _ in _codes(tmp_path, code)} == {"SF602"}
+
+
+def test_a_class_of_a_dictionary_by_an_unknown_name(tmp_path: Path) -> None:
+    code = """
+        class Thin(Conv):
+            pass
+
+        net = {"conv": Conv, "thin": Thin}[sys.argv[1]]()
+        net(torch.zeros(2, 3, 8, 8)).view(11, 1)
+    """
+    assert _codes(tmp_path, code) == [("SF507", 30)]
+    shown = """
+        class Thin(Conv):
+            pass
+
+        net = {"conv": Conv, "thin": Thin}[sys.argv[1]]()
+        reveal(net(torch.zeros(2, 3, 8, 8)))  # f32[2, 5]
+        mixed = {"conv": Conv, "size": 3}[sys.argv[1]]
+        reveal(mixed)  # unknown
+    """
+    holds(MODELS + dedent(shown), tmp_path)

@@ -14,6 +14,7 @@ from revealed import holds
 from shapefix.interpreter import rehearsals
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.loop_assignments import read_first
+from shapefix.interpreter.silent_runs import rehearsal
 from shapefix.interpreter.values import Value
 
 
@@ -79,13 +80,12 @@ def test_a_later_pass_is_run_if_it_sees_a_change(
     code: str, is_run: bool, check: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[object] = []
-    rehearsal = rehearsals._rehearsal
 
     def noted(ev: Evaluator) -> AbstractContextManager[list[Value]]:
         ran.append(ev)
         return rehearsal(ev)
 
-    monkeypatch.setattr(rehearsals, "_rehearsal", noted)
+    monkeypatch.setattr(rehearsals, "rehearsal", noted)
     check(code)
     assert bool(ran) == is_run
 

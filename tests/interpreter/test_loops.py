@@ -38,7 +38,7 @@ def test_one_iteration_stands_for_an_unknown_number(tmp_path: Path) -> None:
             reveal(x)  # f32[2, 2]
             x = x.t()
             y = y + 1
-        reveal(x)  # ?[...]
+        reveal(x)  # ?[2, 2] strides unknown
         reveal(y)  # f32[2, 2]
         """,
         tmp_path,
@@ -62,7 +62,7 @@ def test_what_a_later_iteration_finds_changed(tmp_path: Path) -> None:
                 kind = torch.zeros(3)
             first = False
         reveal(last)  # unknown
-        reveal(kind)  # ?[...]
+        reveal(kind)  # ?[size(0)] strides unknown
         """,
         tmp_path,
     )
@@ -227,7 +227,7 @@ def test_modules_that_a_loop_of_unknown_length_makes(tmp_path: Path) -> None:
                     x = layer(x)
                 reveal(x)  # f32[4, 16]
                 for layer in self.wider:
-                    reveal(layer(x))  # unknown
+                    reveal(layer(x))  # f32[4, size(1)]
                 return x
 
         Blocks(int(input()), 16)(torch.zeros(4, 16))
@@ -317,7 +317,7 @@ def test_layers_made_by_a_method_in_a_loop(tmp_path: Path) -> None:
                     x = layer(x)
                 reveal(x)  # f32[4, 16]
                 for layer in self.wider:
-                    reveal(layer(x))  # unknown
+                    reveal(layer(x))  # f32[4, size(1)]
                 return x
 
         Blocks(int(input()))(torch.zeros(4, 16))
@@ -392,7 +392,7 @@ def test_a_dictionary_filled_by_a_loop(tmp_path: Path) -> None:
             mixed[name] = nn.Linear(4, 2)
         for name in names():
             mixed[name] = nn.ReLU()
-        reveal(mixed[count()](x))  # unknown
+        reveal(mixed[count()](x))  # f32[3, size(1)]
 
         more = {}
         for name in names():
@@ -425,7 +425,7 @@ def test_a_loop_over_a_list_that_it_changes_has_other_passes(tmp_path: Path) -> 
             x = torch.cat([x, x[:1]])
             if number == 0:
                 sizes.append(1)
-        reveal(x)  # ?[...]
+        reveal(x)  # ?[size(0), 2] strides unknown
         y = torch.zeros(2, 2)
         for number in range(len(fixed)):
             y = torch.cat([y, y[:1]])

@@ -10,11 +10,12 @@ import libcst as cst
 from shapefix.domains.checkpoints import LoadedKeys
 from shapefix.domains.devices import ModuleDevice
 from shapefix.interpreter import hooks
-from shapefix.interpreter.alternatives import united
+from shapefix.interpreter.alternatives import MOST, united
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import PATHS, join_values
+from shapefix.interpreter.stability import ALL_OLD, is_stable
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.truth import is_none
 from shapefix.interpreter.values import (
@@ -23,6 +24,7 @@ from shapefix.interpreter.values import (
     Lost,
     ModulePart,
     OneOf,
+    OneOfItems,
     Parameter,
     ParameterAttribute,
     Unknown,
@@ -104,7 +106,29 @@ def join_modules(left: Value, right: Value, depth: int) -> Value | None:
     choices = united(left, right) if depth == PATHS else None
     if choices is not None and all(map(_is_model, choices)) and any(map(_is_module, choices)):
         return OneOf(choices, modules)
+    return _items(left, right, modules)
+
+
+def _items(left: Value, right: Value, modules: frozenset[Value]) -> ModulePart:
+    """Join two layers to one of both, as long as there are few different ones."""
+    sides = [side.choices if isinstance(side, OneOfItems) else (side,) for side in (left, right)]
+    if all(_is_module(choice) for side in sides for choice in side):
+        choices = list(sides[0])
+        for choice in sides[1]:
+            if len(choices) <= MOST and not any(_is_alike(known, choice) for known in choices):
+                choices.append(choice)
+        if len(choices) == len(sides[0]) and isinstance(left, OneOfItems):
+            return left
+        if len(choices) <= MOST:
+            return OneOfItems(tuple(choices), modules)
+    if type(left) is ModulePart and modules == left.modules:
+        return left
     return ModulePart(modules)
+
+
+def _is_alike(one: Value, other: Value) -> bool:
+    """Check for layers of one class with the same settings."""
+    return one is other or is_stable(one, other, ALL_OLD)
 
 
 def _is_model(value: Value) -> bool:

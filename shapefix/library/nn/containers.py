@@ -14,13 +14,15 @@ import libcst as cst
 from shapefix.domains.devices import OF_MODULE
 from shapefix.domains.gradients import mark_leaf
 from shapefix.interpreter import hooks
+from shapefix.interpreter.alternatives import MOST_NESTED
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import join, join_paths
 from shapefix.interpreter.refused_calls import note_refused, report_wrong_count
+from shapefix.interpreter.silent_runs import rehearsal
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -193,13 +195,39 @@ def forward(call: Call) -> Value:
         return value
     if children.element is None:
         return Unknown()
-    # The number of modules is unknown: only a fixed point is a certain result.
-    once = call_value(call.ev, children.element, Arguments([value]), call.place.node)
+    return _repeated(call, children.element, value)
+
+
+def _repeated(call: Call, child: Value, value: Value) -> Value:
+    """Run one or more modules of a kind one after another; changing sizes are unknown."""
+
+    def run(value: Value) -> Value:
+        return call_value(call.ev, child, Arguments([value]), call.place.node)
+
+    once = run(value)
     before, after = as_tensor(value), as_tensor(once)
-    if before is not None and after is not None and before.layout is not None:
-        if before.layout == after.layout:
-            return once
-    return Unknown()
+    if before is None or after is None:
+        return Unknown()
+    if before.layout is not None and before.layout == after.layout:
+        return once
+    if call.ev.rehearsals > MOST_NESTED:
+        return Unknown()
+    rejected = call.ev.silent_rejections
+    call.ev.journal.begin()
+    with rehearsal(call.ev):
+        twice = as_tensor(run(once))
+    call.ev.journal.undo()
+    if twice is None or call.ev.silent_rejections > rejected:
+        # A single module, or others between them.
+        return Unknown()
+    if after.layout is not None and twice.layout is not None:
+        joined = join_paths(after, twice)
+        return joined if isinstance(joined, TensorValue) and joined.layout is not None else Unknown()
+    made = TensorValue(dtype=after.dtype if after.dtype == twice.dtype else None)
+    last = after.known_size(-1)
+    if last is not None and last == twice.known_size(-1):
+        made.set_size(-1, last)
+    return made
 
 
 def _is_unwritten(container: Value | None) -> bool:

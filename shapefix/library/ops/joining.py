@@ -8,6 +8,7 @@ from shapefix.domains.raggedness import ragged, varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, ListValue, elements
 from shapefix.interpreter.iteration import each
+from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value, as_size, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
@@ -25,6 +26,7 @@ from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UnknownSize
 
 
 def _parts(call: Call, name: str = "tensors") -> tuple[list[TensorValue], bool]:
@@ -48,9 +50,13 @@ def cat(call: Call) -> Value:
     for part in parts:
         part.certain = True
     dim = arguments_of(call).number("dim")
+    _assume_ranks(call, parts)
     layouts = [part.layout for part in parts if part.layout is not None]
     if dim is None or not layouts or len(layouts) < len(parts):
-        return as_result(call, None, Op.CAT, dtype=_dtype(parts), is_contiguous=bool(layouts))
+        made = as_result(call, None, Op.CAT, dtype=_dtype(parts), is_contiguous=bool(layouts))
+        if complete and dim is not None:
+            _sum_sizes(parts, dim, made)
+        return made
     layout: Layout | None
     try:
         if complete:
@@ -73,6 +79,27 @@ def cat(call: Call) -> Value:
     return trace(call, made, parts[0])
 
 
+def _assume_ranks(call: Call, parts: list[TensorValue]) -> None:
+    """Give the parts of unknown rank the rank of the others.
+
+    torch ignores an empty vector beside them, so that a vector does not show the rank of the others, and
+    theirs is only likely.
+    """
+    ranks = {part.layout.rank for part in parts if part.layout is not None}
+    if len(ranks) == 1 and (rank := ranks.pop()) > 1:
+        for part in parts:
+            if part.layout is None:
+                sizes = [Size.from_symbol(UnknownSize(f"size({dim})")) for dim in range(rank)]
+                refine_rank(call.ev, part, sizes, certain=False)
+
+
+def _sum_sizes(parts: list[TensorValue], dim: int, made: TensorValue) -> None:
+    """Set the size along dim of joined tensors of unknown rank, if it is known of each of them."""
+    sizes = [size for part in parts if (size := part.known_size(dim)) is not None]
+    if len(sizes) == len(parts):
+        made.set_size(dim, sum(sizes[1:], sizes[0]))
+
+
 def _joined(tensors: Value, dim: int) -> Layout:
     """Layout of tensors of known layouts, joined along dim. Raises ShapeError if torch rejects them."""
     parts = [as_tensor(part) for part in elements(tensors) or ()]
@@ -85,6 +112,7 @@ def stack(call: Call) -> Value:
     for part in parts:
         part.certain = True
     dim = arguments_of(call).number("dim")
+    _assume_ranks(call, parts)
     layouts = [part.layout for part in parts if part.layout is not None]
     known = dim is not None and bool(layouts) and len(layouts) == len(parts)
     layout: Layout | None = None
