@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import libcst as cst
 
 from shapefix.domains.batches import Batches, BatchesDrawn, Collated, EpochRepeated
@@ -184,6 +187,20 @@ def _is_complete(sampler: Value, dataset: Value) -> bool:
     return is_none(sampler) is True
 
 
+def _joins_last(call: Call, fields: Mapping[str, Any]) -> bool:
+    """Check that the last sample of the dataset comes into one batch with others."""
+    size, drops, shuffles = (fields.get(name) for name in ("batch_size", "drop_last", "shuffle"))
+    length = length_of(call, fields["dataset"])
+    known = as_size(size), length
+    numbers = [None if each is None else each.value for each in known]
+    if numbers[0] is None or numbers[1] is None or numbers[0] < 2:
+        return False
+    if isinstance(shuffles, Constant) and shuffles.value is True:
+        return True
+    rest = numbers[1] % numbers[0]
+    return rest == 0 or (rest > 1 and isinstance(drops, Constant) and drops.value is False)
+
+
 def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = False) -> _Made | None:
     """One batch of the loader, or the first: samples combined by the collate function or torch's default."""
     fields = loader.fields
@@ -196,7 +213,7 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
     collator = fields["collate_fn"]
     since = now()
     is_whole = _is_complete(fields["sampler"], dataset) and is_none(fields["batch_sampler"]) is True
-    one = sample(call, dataset, is_whole)
+    one = sample(call, dataset, is_whole, joins_last=_joins_last(call, fields))
     none: tuple[Place, ...] = ()
     if isinstance(one, PerhapsNone):
         # A sampler may leave out the samples that are None.
