@@ -151,6 +151,13 @@ class LossAccumulated(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class BackwardOfNumber(Event):
+    """Call of `backward` of a Python number, read from a tensor at a place; Python raises here."""
+
+    read: Place
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class GradientsClipped(TrainingEvent):
     """Clipping of the gradients of parameters; gradients is the state before."""
 

@@ -17,7 +17,7 @@ from shapefix.checks.support.syntax import enclosing, enclosing_function, enclos
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role, Span
 from shapefix.domains.modes import ForwardCalled
-from shapefix.domains.training import Backward, OptimizerStepped, TrainingEvent
+from shapefix.domains.training import Backward, BackwardOfNumber, OptimizerStepped, TrainingEvent
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue
 from shapefix.tensors.ops import Op
@@ -63,6 +63,26 @@ def loss_without_gradient(event: Backward, context: CheckContext, rule: Rule) ->
             Evidence(event.place.span, f"backward of `{named}` reaches no weight", Role.FAILURE),
         ],
         fixes=() if cut is None else (_fix(cut),),
+    )
+
+
+@rule("SF904", on=BackwardOfNumber)
+def number_without_gradient(
+    event: BackwardOfNumber, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    """Report backward of a Python number."""
+    named, code = abbreviate(receiver_code(event.place)), abbreviate(event.read.code)
+    where = rewrites.line_of(event.read, event.place.module)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{named}` is a number: `{code}` ({where}) leaves the graph",
+        error=ExpectedError("AttributeError", "'float' object has no attribute 'backward'"),
+        evidence=[
+            *call_trace(event),
+            Evidence(event.read.span, "reads a Python number, without the graph", Role.CAUSE),
+            Evidence(event.place.span, "a number has no `backward`", Role.FAILURE),
+        ],
+        fixes=[Fix(Applicability.DISPLAY, "call `.item()` only for logging, after `backward()`", ())],
     )
 
 
