@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import libcst as cst
@@ -11,7 +11,7 @@ from shapefix.domains.batches import Batches, BatchesDrawn, Collated, EpochRepea
 from shapefix.domains.lost_values import note_dataset
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, RaggedDim
+from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, elements
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.option_flags import assumed
@@ -187,6 +187,13 @@ def _is_complete(sampler: Value, dataset: Value) -> bool:
     return is_none(sampler) is True
 
 
+def _empty_parts(one: Value) -> Iterator[Place]:
+    """Iterate over the statements that return None instead of a part of a sample."""
+    for part in one.fields.values() if isinstance(one, DictValue) else elements(one) or ():
+        if isinstance(part, PerhapsNone):
+            yield from part.exits
+
+
 def _joins_last(call: Call, fields: Mapping[str, Any]) -> bool:
     """Check that the last sample of the dataset comes into one batch with others."""
     size, drops, shuffles = (fields.get(name) for name in ("batch_size", "drop_last", "shuffle"))
@@ -218,6 +225,8 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
     if isinstance(one, PerhapsNone):
         # A sampler may leave out the samples that are None.
         none, one = one.exits if is_whole else (), one.value
+    elif is_whole:
+        none = tuple(_empty_parts(one))
     if isinstance(collator, Constant):
         if call.name == LOADER:
             note_reversed_samples(call, one)
