@@ -9,8 +9,8 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import dotted_name, nodes, target_names
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Parameter, Unknown, Value
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import derives
 
@@ -33,7 +33,7 @@ def note_flag(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CS
     ):
         return
     of_module = name == FLAG and _is_module(ev, owner)
-    is_wrong = name in MISSPELLED and (isinstance(owner, TensorValue) or _is_parameter(ev, owner, node))
+    is_wrong = name in MISSPELLED and _has_other_flag(ev, owner, node, value.value)
     if of_module or is_wrong:
         ev.emit(UnreadFlag(ev.place(node), ev.calls, name, of_module, value.value is False))
 
@@ -51,8 +51,15 @@ def _is_module(ev: Evaluator, owner: Value) -> bool:
     return set(outside_bases(owner.cls)) == {MODULE} and FLAG not in owner.fields
 
 
-def _is_parameter(ev: Evaluator, owner: Value, node: cst.Attribute) -> bool:
-    """Check for the variable of a loop over `.parameters()` of an unknown model."""
+def _has_other_flag(ev: Evaluator, owner: Value, node: cst.Attribute, wanted: bool) -> bool:
+    """Check for a parameter, or for a tensor with the other value of the flag.
+
+    The variable of a loop over `.parameters()` of an unknown model is a parameter.
+    """
+    if isinstance(owner, TensorValue):
+        return requires_grad(owner) is (not wanted)
+    if isinstance(owner, Parameter):
+        return True
     name = dotted_name(node.value)
     return isinstance(owner, Unknown) and name in ev.frame.module.once(ev.frame.module.tree, _parameter_names)
 
