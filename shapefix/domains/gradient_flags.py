@@ -1,4 +1,4 @@
-"""Flags for gradients that torch does not read: a misspelled name, or a module instead of its parameters."""
+"""Flags for gradients, unread by torch: a misspelled name, or a module instead of its parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shapefix.light_dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False, slots=True)
 class UnreadFlag(Event):
-    """Assignment of an attribute for gradients that has no effect; the place is its target.
+    """Assignment of an attribute for gradients, without an effect; the place is its target.
 
     name is the attribute; of_module is whether its owner is a module. freezes is whether the value is False.
     """

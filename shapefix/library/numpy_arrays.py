@@ -328,7 +328,7 @@ def _ranges_of_columns(rows: Value | None) -> tuple[ValueRange | None, ...]:
 
 @renew
 def _with_sizes(value: LibraryObject, renewed: Callable[[TensorValue], TensorValue]) -> LibraryObject:
-    """Array whose sizes vary in another way; the array itself if they do not."""
+    """Array with sizes varying in another way; the array itself if they do not."""
     held = as_array(value)
     made = held if held is None else renewed(held)
     if made is held or made is None:

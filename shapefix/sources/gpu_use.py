@@ -93,7 +93,7 @@ def _trains_on_cpu(nodes: list[ast.AST]) -> bool:
 
 
 def _is_trainer(node: ast.AST) -> bool:
-    """Check for a trainer, or the import of a library whose trainer chooses the device."""
+    """Check for a trainer, or the import of its library."""
     if isinstance(node, ast.Call):
         return _last(node.func) in _ON_CPU
     if isinstance(node, ast.Import):

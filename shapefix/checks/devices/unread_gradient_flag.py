@@ -1,4 +1,4 @@
-"""SF619: a flag for gradients that torch does not read."""
+"""SF619: a flag for gradients, unread by torch."""
 
 from __future__ import annotations
 

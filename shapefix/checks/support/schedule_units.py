@@ -83,7 +83,7 @@ def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | Non
 
 
 def more_steps(event: SchedulerStepped, context: CheckContext) -> tuple[int, int] | None:
-    """Return the numbers of calls and of planned steps of a schedule that refuses more of them."""
+    """Return the number of calls and that of planned steps, if it is smaller."""
     scheduler = event.scheduler
     if not isinstance(scheduler, LibraryObject) or scheduler.kind != f"{_TORCH}OneCycleLR":
         return None

@@ -444,7 +444,7 @@ def _clipped_too_late(event: GradientsClipped, context: CheckContext, rule: Rule
 
 
 def _clipped_after(event: GradientsClipped, backward: Backward) -> list[Fix]:
-    """Return the fix that moves the clipping after the backward."""
+    """Move the clipping after the backward."""
     removed = without_statement(event.place)
     added = after_statement(backward.place, event.place.code)
     if removed is None or added is None:

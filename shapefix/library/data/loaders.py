@@ -188,7 +188,7 @@ def _is_complete(sampler: Value, dataset: Value) -> bool:
 
 
 def _empty_parts(one: Value) -> Iterator[Place]:
-    """Iterate over the statements that return None instead of a part of a sample."""
+    """Iterate over the returns of None instead of a part of a sample."""
     for part in one.fields.values() if isinstance(one, DictValue) else elements(one) or ():
         if isinstance(part, PerhapsNone):
             yield from part.exits

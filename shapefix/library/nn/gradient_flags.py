@@ -25,7 +25,7 @@ _PARAMETERS = ("parameters", "named_parameters")
 
 @hooks.set_attribute
 def note_flag(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
-    """Report a flag for gradients that torch does not read."""
+    """Report a flag for gradients, unread by torch."""
     if (
         not isinstance(value, Constant)
         or type(value.value) is not bool
@@ -39,7 +39,7 @@ def note_flag(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CS
 
 
 def _is_module(ev: Evaluator, owner: Value) -> bool:
-    """Check for a module whose own code does not read the flag."""
+    """Check for a module without a use of the flag in its own code."""
     if owner is ev.frame.receiver:
         return False
     if isinstance(owner, LibraryObject):
