@@ -173,6 +173,8 @@ class DictValue(Value):
     def read(self, key: object) -> Value:
         """Value of a key."""
         found = self.fields.get(key)
+        if found is None and is_whole(self.rest):
+            return self.rest or Unknown()
         if found is None:
             found = self.absent(key) if self.absent is not None and not self.closed else self.of_any_key()
         return found

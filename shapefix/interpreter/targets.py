@@ -215,7 +215,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             owner.written[index.value] = ev.place(target)
         else:
             for key, held in list(owner.fields.items()):
-                ev.journal.write(owner.fields, key, join(held, value))
+                ev.journal.write(owner.fields, key, _perhaps_replaced(held, value))
             owner.rest = further_entry(owner, value)
             owner.closed = False
             owner.absent = None
@@ -236,6 +236,14 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
     elif isinstance(owner, Unknown) and isinstance(index, Constant):
         ev.journal.write(owner.attributes, f"[{index.value!r}]", value)
         ev.journal.write(owner.attributes, WRITTEN, TRUE)
+
+
+def _perhaps_replaced(held: Value, value: Value) -> Value:
+    """Entry of a dictionary after a write to an unknown key: a whole number stays one."""
+    if is_whole(held) and is_whole(value):
+        return Integer(Size.symbol("n", UNBOUNDED))
+    joined: Value = join(held, value)
+    return joined
 
 
 def further_entry(owner: DictValue, value: Value) -> Value | None:

@@ -74,6 +74,8 @@ VOCABULARIES = [
     "numbers = dict(zip(words, range(len(words))))",
     "numbers = {}\nfor word in words:\n    numbers[word] = len(numbers)",
     "numbers = {word: len(word) for word in words}",
+    "from collections import Counter\nnumbers = {'<pad>': 0}\n"
+    "for word in Counter(words):\n    numbers[word] = len(numbers)",
 ]
 ROWS = [
     "torch.tensor([numbers[word] for word in texts[index].split()])",

@@ -41,8 +41,8 @@ from shapefix.interpreter.values import (
 _REJECTED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists"
 _IMAGE = "PIL.Image.Image"
 _DEEPEST = 3
-_LOOKS = frozenset({"exists", "isfile", "is_file", "getsize", "len"})
-"""Functions that look at files or at the length of their data."""
+_LOOKS = frozenset({"exists", "isfile", "is_file", "getsize"})
+"""Functions that look for files."""
 
 
 @rule("SF410", on=Collated)
@@ -152,7 +152,10 @@ def _name(place: Place) -> str:
 
 
 def _depends_on_file(place: Place) -> bool:
-    """Return whether a missing or unreadable file, or missing data, makes a helper return None."""
+    """Return whether a missing or unreadable file makes a helper return None.
+
+    Code that also looks for files elsewhere may have left out the missing ones.
+    """
     function = enclosing_function(place)
     if function is None or not isinstance(place.node, cst.Return):
         return False
@@ -160,10 +163,14 @@ def _depends_on_file(place: Place) -> bool:
     inner = around[around.index(function) :]
     handlers = [node for node in inner if isinstance(node, cst.ExceptHandler)]
     tests = [part for node in inner if isinstance(node, cst.If) for part in nodes(node.test)]
-    looks = any(
-        isinstance(part, cst.Call) and dotted_name(part.func).rpartition(".")[2] in _LOOKS for part in tests
-    )
-    return bool(handlers) if not tests else looks
+    here, everywhere = (sum(map(_looks_at_file, nodes(each))) for each in (function, place.module.tree))
+    if here < everywhere:
+        return False
+    return bool(handlers) if not tests else any(map(_looks_at_file, tests))
+
+
+def _looks_at_file(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Call) and dotted_name(node.func).rpartition(".")[2] in _LOOKS
 
 
 def _depends_on_sample(place: Place) -> bool:
