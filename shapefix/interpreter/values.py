@@ -292,12 +292,13 @@ class WholeNumber(Number):
 
 
 class ReadNumber(Float):
-    """Float read from a tensor: `loss.item()`."""
+    """Float read from a tensor: `loss.item()`, reached through calls."""
 
-    __slots__ = ("place",)
+    __slots__ = ("calls", "place")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, calls: tuple[Place, ...]) -> None:
         self.place = place
+        self.calls = calls
 
 
 class Flag(Number):

@@ -80,6 +80,7 @@ def number_without_gradient(
         evidence=[
             *call_trace(event),
             Evidence(event.read.span, "reads a Python number, without the graph", Role.CAUSE),
+            *(Evidence(each.span, "returns the number") for each in event.read_by if each not in event.calls),
             Evidence(event.place.span, "a number has no `backward`", Role.FAILURE),
         ],
         fixes=[Fix(Applicability.DISPLAY, "call `.item()` only for logging, after `backward()`", ())],

@@ -125,7 +125,7 @@ def item(call: Call, tensor: TensorValue) -> Value:
     number = only_number(tensor) or drawn_item(call, tensor)
     if isinstance(number, Unknown) and tensor.certain:
         if is_floating(tensor.dtype or "") or requires_grad(tensor):
-            number = ReadNumber(call.place)
+            number = ReadNumber(call.place, call.ev.calls)
     return note_item(call, tensor, number)
 
 

@@ -151,5 +151,5 @@ def clipped_by_accelerate(call: Call) -> Value:
 def backward_of_number(call: Call) -> Value:
     number = call.receiver
     if isinstance(number, ReadNumber) and not call.ev.expects("AttributeError"):
-        call.ev.emit(BackwardOfNumber(call.place, call.ev.calls, number.place))
+        call.ev.emit(BackwardOfNumber(call.place, call.ev.calls, number.place, number.calls))
     return Unknown()
