@@ -66,7 +66,8 @@ class Collated(Event):
     together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
     batch is the result, Unknown if a library's collator raises. loss is how a trainer's model uses it, as
     in ModelCalled; single is True for batches of one sample. none are the `return` statements of
-    `__getitem__` without a sample, and the function if its end is reached without one. forward is that of a
+    `__getitem__` without a sample, and the function if its end is reached without one; those of another
+    function make a part of the sample. forward is that of a
     model of transformers with the batch as its input in training, and its loss as the trainer's. returned is
     the result of a project's model for the batch, None if it is not followed; returns are the `return`
     statements of its forward. flags are those of the command

@@ -12,6 +12,7 @@ from shapefix.light_dataclasses import dataclass
 class TableMisuse(Enum):
     """Rejected uses of a table: a TABLE or COLUMN as a tensor, a column of TEXTS, a missing LABEL.
 
+    MIXED are booleans beside numbers, which share no dtype.
     Its rows are in another order; with a GAP, some of them are left out. ITEMS are the values of a
     dictionary, a set or a generator, which are no sequence: an array of them is one object.
     """
@@ -19,6 +20,7 @@ class TableMisuse(Enum):
     TABLE = "table"
     COLUMN = "column"
     TEXTS = "texts"
+    MIXED = "mixed"
     LABEL = "label"
     GAP = "gap"
     ITEMS = "items"

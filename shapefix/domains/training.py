@@ -151,6 +151,17 @@ class LossAccumulated(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class BackwardOfNumber(Event):
+    """Call of `backward` of a Python number, read from a tensor at a place; Python raises here.
+
+    read_by are the calls that led to that place.
+    """
+
+    read: Place
+    read_by: tuple[Place, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class GradientsClipped(TrainingEvent):
     """Clipping of the gradients of parameters; gradients is the state before."""
 

@@ -26,6 +26,7 @@ from shapefix.interpreter.values import (
     ModuleValue,
     Number,
     OneOf,
+    ReadNumber,
     Reference,
     Unknown,
     Value,
@@ -101,6 +102,8 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         return BoundMethod(owner, Reference(f"builtins.str.{name}"))
     if name in MOVES and isinstance(owner, (Constant, Integer, Number)):
         # For other attributes the owner may be a member of an enumeration.
+        return BoundMethod(owner, Reference(f"{NUMBER_OR_NONE}.{name}"))
+    if name == "backward" and isinstance(owner, ReadNumber):
         return BoundMethod(owner, Reference(f"{NUMBER_OR_NONE}.{name}"))
     return Unknown(name)
 

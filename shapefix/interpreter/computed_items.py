@@ -70,6 +70,26 @@ def list_of_items(ev: Evaluator, node: cst.ListComp | cst.GeneratorExp, least: i
         return None
 
 
+def dictionary_of_items(ev: Evaluator, node: cst.DictComp, least: int) -> DictValue | None:
+    """Dictionary computed from at least so many known items; None for other code."""
+    loop = node.for_in
+    if loop.ifs or loop.inner_for_in is not None or loop.asynchronous is not None:
+        return None
+    names = _targets(loop.target)
+    compute = None if names is None else _all(ev, (node.key, node.value), names, 0)
+    given = _items(ev, loop.iter) if compute is not None else None
+    if names is None or compute is None or given is None or not least < len(given) <= _MOST:
+        return None
+    key, value = compute
+    try:
+        pairs = [(key(bound), value(bound)) for bound in (_bound(names, item) for item in given)]
+        made = DictValue({each: _as_value(result) for each, result in pairs})
+    except (_NotComputed, ArithmeticError, TypeError, ValueError, LookupError):
+        return None
+    made.written = dict.fromkeys(made.fields, ev.place(node.key))
+    return made
+
+
 def _targets(node: cst.BaseExpression) -> tuple[str, ...] | None:
     """Names bound by a loop: one, or several to be unpacked."""
     if isinstance(node, cst.Name):
@@ -98,6 +118,8 @@ def _items(ev: Evaluator, node: cst.BaseExpression) -> Sequence[Any] | None:
             inner = _items(ev, node.args[0].value)
             return None if inner is None or len(inner) > _MOST else tuple(enumerate(inner))
         return None
+    if isinstance(node, cst.SimpleString):
+        return node.evaluated_value if isinstance(node.evaluated_value, str) else None
     try:
         return _all_items(peek(ev, node)) if isinstance(node, (cst.Name, cst.Attribute)) else None
     except _NotComputed:
@@ -318,7 +340,9 @@ def _as_python(value: Value) -> Any:
 
 
 def _all_items(value: Value) -> list[Any]:
-    """Python values of the items of a list or tuple."""
+    """Python values of the items of a list or tuple, or the letters of a text."""
+    if isinstance(value, Constant) and isinstance(value.value, str) and len(value.value) <= _MOST:
+        return list(value.value)
     items = elements(value)
     if items is None or len(items) > _MOST:
         raise _NotComputed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from shapefix.interpreter.fields import ObjectFields
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.values import Constant, Unknown, Value, is_whole
 from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
@@ -166,12 +166,15 @@ class DictValue(Value):
         self.rest: Value | None = None
 
     def of_any_key(self) -> Value:
-        """Value of any key, if no key is known; Unknown for other dictionaries."""
-        return self.rest if self.rest is not None and not self.fields else Unknown()
+        """Value of any key, if no key is known or all are whole numbers; Unknown for other dictionaries."""
+        is_known = not self.fields or (is_whole(self.rest) and all(map(is_whole, self.fields.values())))
+        return self.rest if self.rest is not None and is_known else Unknown()
 
     def read(self, key: object) -> Value:
         """Value of a key."""
         found = self.fields.get(key)
+        if found is None and is_whole(self.rest):
+            return self.rest or Unknown()
         if found is None:
             found = self.absent(key) if self.absent is not None and not self.closed else self.of_any_key()
         return found

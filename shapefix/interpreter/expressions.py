@@ -12,7 +12,7 @@ from shapefix.interpreter.any_items import without_ends
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.carried import LoopCarried
-from shapefix.interpreter.computed_items import list_of_items
+from shapefix.interpreter.computed_items import dictionary_of_items, list_of_items
 from shapefix.interpreter.containers import (
     NO_AXES,
     Contents,
@@ -49,20 +49,24 @@ from shapefix.interpreter.refinement import note_compared, passed_tests
 from shapefix.interpreter.rehearsals import find_later_changes
 from shapefix.interpreter.stability import is_stable
 from shapefix.interpreter.subscripts import evaluate_subscript
-from shapefix.interpreter.targets import bind
+from shapefix.interpreter.targets import bind, further_entry
 from shapefix.interpreter.texts import joined, spelled_out
 from shapefix.interpreter.truth import equal, is_none, truth
 from shapefix.interpreter.values import (
     ELLIPSIS,
     FALSE,
+    FLAG,
     NONE,
     TRUE,
     Constant,
+    Float,
     FunctionValue,
     InstanceValue,
+    Integer,
     IntegerLiteral,
     LibraryObject,
     ModulePart,
+    Number,
     OneOfItems,
     Scope,
     TypeOf,
@@ -284,6 +288,9 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
             if known is None:
                 note_compared(ev, node, left, right)
                 note_equality(ev, node, left, right)
+    if known is None and any(isinstance(side, Float) for side in (left, right)):
+        if all(isinstance(side, (Number, Integer, Constant)) for side in (left, right)):
+            return FLAG
     if known is None:
         return OptionTest() if is_of_option(left) else Unknown()
     return TRUE if known else FALSE
@@ -442,6 +449,9 @@ def _set_of(items: list[Value], exact: bool) -> Value:
 
 @expression(cst.DictComp)
 def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
+    known = dictionary_of_items(ev, node, UNROLLED)
+    if known is not None:
+        return known
     result = DictValue({})
     over: list[Value] = []
 
@@ -449,6 +459,7 @@ def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
         key = ev.evaluate(node.key)
         value = ev.evaluate(node.value)
         if not isinstance(key, Constant):
+            result.rest = further_entry(result, value)
             result.closed = False
             return
         result.fields[key.value] = value

@@ -2,7 +2,8 @@
 
 A hook is registered as a decorator, `@hooks.escape`, and called in the order of registration. The interpreter
 calls hooks and knows nothing about the functions registered there. Hooks of library calls are in `calls`
-(`before_call`, `after_call`), those of joins in `joins` (`join_values`, `join_integers`).
+(`before_call`, `after_call`), those of joins in `joins` (`join_values`, `join_integers`), that of sizes in
+`per_item_sizes` (`renew`).
 """
 
 from __future__ import annotations

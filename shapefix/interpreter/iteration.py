@@ -29,6 +29,8 @@ from shapefix.tensors.polynomials import Size
 UNROLLED = 8
 """Maximum number of known items for a loop to run item by item."""
 UNROLLED_ENTRIES = 32
+_MOST_LETTERS = 128
+"""Longest text whose letters are kept one by one."""
 """The same for loops over a dictionary, and for statements over texts: each names something else."""
 
 
@@ -92,7 +94,10 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
     if isinstance(iterable, Text):
         return ListValue(None, TEXT)
     if isinstance(iterable, Constant) and isinstance(iterable.value, str):
-        return ListValue(None, TEXT, Size.of(len(iterable.value)))
+        letters = iterable.value
+        if len(letters) <= _MOST_LETTERS:
+            return ListValue(tuple(map(Constant, letters)))
+        return ListValue(None, TEXT, Size.of(len(letters)))
     if isinstance(iterable, TensorValue):
         layout = iterable.layout
         length = layout.sizes[0].value if layout is not None and layout.rank else None

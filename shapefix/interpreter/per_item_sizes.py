@@ -6,13 +6,17 @@ from collections.abc import Callable, Collection, Iterable
 
 from shapefix.interpreter.containers import NO_AXES, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Integer, Value
+from shapefix.interpreter.values import Integer, LibraryObject, Value
 from shapefix.light_dataclasses import dataclass
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import Atom, DrawnNumber, PerItemSize, RangeItem, Symbol
+
+renew: Hooks[Callable[[LibraryObject, Callable[[TensorValue], TensorValue]], LibraryObject]] = Hooks()
+"""An object with tensors gets other sizes; the function renews one of them. Returns the object with them."""
 
 DEEPEST = 8
 """Maximum depth of nested containers that are searched."""
@@ -127,6 +131,10 @@ def _renewed(value: Value, renewal: Renewal, known: dict[Symbol, int | Size], de
         return value if size is value.size else Integer(size)
     if isinstance(value, TensorValue):
         return _renewed_tensor(value, renewal, known)
+    if isinstance(value, LibraryObject):
+        for hook in renew:
+            value = hook(value, lambda tensor: _renewed_tensor(tensor, renewal, known))
+        return value
     if isinstance(value, TupleValue):
         parts = tuple(_renewed(item, renewal, known, depth + 1) for item in value.items)
         return value if _are(parts, value.items) else TupleValue(parts, value.names)

@@ -179,8 +179,9 @@ def any_entry(ev: Evaluator, owner: DictValue, key: Value | None = None) -> Valu
     None for other dictionaries, and for texts without an entry. Numbers of classes or words are consecutive,
     sizes by the name of an architecture are not.
     """
-    if owner.rest is not None and not owner.fields:
-        return owner.rest
+    further = owner.of_any_key()
+    if not isinstance(further, Unknown):
+        return further
     keys = alternatives(key)
     if keys is not None and is_complete(ev, owner):
         found = [entry for entry in entries_of(owner, keys) if entry is not None]

@@ -35,6 +35,7 @@ from shapefix.interpreter.values import (
     Constant,
     FunctionValue,
     InstanceValue,
+    Integer,
     LibraryObject,
     ModuleValue,
     Reference,
@@ -42,11 +43,13 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
     integer,
+    is_whole,
     present,
 )
 from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UNBOUNDED
 
 PARTS = "parts"
 """Operand name of an unpacking of the parts of a tensor."""
@@ -212,8 +215,8 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             owner.written[index.value] = ev.place(target)
         else:
             for key, held in list(owner.fields.items()):
-                ev.journal.write(owner.fields, key, join(held, value))
-            owner.rest = _with_further(owner, value)
+                ev.journal.write(owner.fields, key, _perhaps_replaced(held, value))
+            owner.rest = further_entry(owner, value)
             owner.closed = False
             owner.absent = None
     elif isinstance(owner, ListValue):
@@ -235,8 +238,18 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
         ev.journal.write(owner.attributes, WRITTEN, TRUE)
 
 
-def _with_further(owner: DictValue, value: Value) -> Value | None:
-    """Join the values of unknown keys of a dictionary of layers; None if others may be there."""
+def _perhaps_replaced(held: Value, value: Value) -> Value:
+    """Entry of a dictionary after a write to an unknown key: a whole number stays one."""
+    if is_whole(held) and is_whole(value):
+        return Integer(Size.symbol("n", UNBOUNDED))
+    joined: Value = join(held, value)
+    return joined
+
+
+def further_entry(owner: DictValue, value: Value) -> Value | None:
+    """Join the values of unknown keys of a dictionary of layers or whole numbers; None for others."""
+    if is_whole(value) and (owner.closed or is_whole(owner.rest)):
+        return Integer(Size.symbol("n", UNBOUNDED))
     if not isinstance(value, (LibraryObject, InstanceValue)):
         return None
     if owner.closed:

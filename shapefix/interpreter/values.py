@@ -301,7 +301,26 @@ class WholeNumber(Number):
         self.size = size
 
 
+class ReadNumber(Float):
+    """Float read from a tensor: `loss.item()`, reached through calls."""
+
+    __slots__ = ("calls", "place")
+
+    def __init__(self, place: Place, calls: tuple[Place, ...]) -> None:
+        self.place = place
+        self.calls = calls
+
+
+class Flag(Number):
+    """Unknown outcome of a comparison of numbers."""
+
+    __slots__ = ()
+
+
+WHOLE = "<whole>"
+"""Field of a scalar of a library with the int that it is equal to."""
 NUMBER = Number()
+FLAG = Flag()
 FLOAT = Float()
 NONE = Constant(None)
 TRUE = Constant(True)
@@ -333,6 +352,11 @@ class Document(Text):
 
 
 TEXT = Text()
+
+
+def is_whole(value: Value | None) -> bool:
+    """Check for a Python int."""
+    return isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int)
 
 
 def is_text(value: Value | None) -> bool:
@@ -553,6 +577,9 @@ def as_size(value: Value | None) -> Size | None:
         return Size.of(number) if isinstance(number, int) and not isinstance(number, bool) else None
     if isinstance(value, Unknown):
         return value.size()
+    if isinstance(value, LibraryObject):
+        number = value.fields.get(WHOLE)
+        return number.size if isinstance(number, Integer) else None
     return None
 
 

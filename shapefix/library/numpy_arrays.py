@@ -5,13 +5,17 @@ Arrays are not tensors: methods of the same name behave differently.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from shapefix.domains.devices import ASKED_CPU
 from shapefix.domains.raggedness import varying
 from shapefix.interpreter.calls import Arguments, Call, call_library
 from shapefix.interpreter.containers import NO_AXES, ListValue, TupleValue, elements
+from shapefix.interpreter.per_item_sizes import renew
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import (
     NONE,
+    WHOLE,
     Constant,
     Integer,
     LibraryObject,
@@ -35,6 +39,7 @@ from shapefix.library.ops.value_range import (
     range_of,
     selected,
 )
+from shapefix.library.python.random_numbers import drawn_item
 from shapefix.library.python.unordered import array_of_one
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import BoundArguments, numbers
@@ -48,6 +53,8 @@ from shapefix.tensors.polynomials import ZERO, Size
 ARRAY = "numpy.ndarray"
 _TENSOR = "<tensor>"
 """Field of an array for its equivalent tensor."""
+_DRAWN = "<drawn>"
+"""Field of an array of random numbers for those at known positions."""
 _BY_COLUMN = "<columns>"
 """Field of an array of two dimensions with the range of each column."""
 _NAMES = {
@@ -67,6 +74,7 @@ _NAMES = {
 }
 _SAME = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"})
 
+_REDUCTIONS = ("sum", "mean", "median", "std", "var", "max", "min", "amax", "amin")
 SERIES = "pandas.Series"
 
 declare(ARRAY, "builtins.object")
@@ -161,7 +169,7 @@ def stated_dtype(given: BoundArguments, default: str | None) -> str | None:
 
 
 @method(ARRAY, "sum", "mean", "std", "var", "max", "min")
-@function(*(f"numpy.{name}" for name in ("sum", "mean", "std", "var", "max", "min", "amax", "amin")))
+@function(*(f"numpy.{name}" for name in _REDUCTIONS))
 def reduced(call: Call) -> Value:
     """Sum or mean over some axes, or over all: a scalar of numpy is an array of rank 0."""
     given, name = arguments_of_numpy(call), call.name.rpartition(".")[2].removeprefix("a")
@@ -200,7 +208,7 @@ def reduced(call: Call) -> Value:
 def _of_reduction(dtype: str | None, name: str) -> str | None:
     if dtype is None or dtype.startswith("float") or name in ("max", "min"):
         return dtype
-    if name in ("mean", "std", "var"):
+    if name in ("mean", "median", "std", "var"):
         return "float64"
     return "int64" if dtype in ("bool", "int8", "int16", "int32", "int64") else None
 
@@ -318,6 +326,16 @@ def _ranges_of_columns(rows: Value | None) -> tuple[ValueRange | None, ...]:
     return tuple(listed(TensorValue(), ListValue(tuple(column))).extremes for column in columns)
 
 
+@renew
+def _with_sizes(value: LibraryObject, renewed: Callable[[TensorValue], TensorValue]) -> LibraryObject:
+    """Array with sizes varying in another way; the array itself if they do not."""
+    held = as_array(value)
+    made = held if held is None else renewed(held)
+    if made is held or made is None:
+        return value
+    return LibraryObject(value.kind, {}, value.place, {**value.fields, _TENSOR: made}, value.facts)
+
+
 @method(ARRAY, "astype")
 def converted(call: Call) -> Value:
     held, given = as_array(call.receiver), arguments_of_numpy(call)
@@ -421,7 +439,7 @@ def part(call: Call) -> Value:
     )
     if held.layout is None or not basic:
         # A mask, or a list of indices: the rows keep their dtype.
-        rows = new_array(call, None, held.dtype, held)
+        rows = new_array(call, _chosen_rows(call, held, entries), held.dtype, held)
         array, by = as_array(rows), [as_array(entry) or entry for entry in entries]
         if array is not None:
             selected(held, array, TupleValue(tuple(by)))
@@ -442,12 +460,35 @@ def part(call: Call) -> Value:
         held.storage.whole = held.storage.whole or held
         if isinstance(made, TensorValue):
             array.extremes = made.extremes
+        if isinstance(call.receiver, LibraryObject) and isinstance(part_, LibraryObject):
+            _note_number(call, call.receiver, part_, index)
         if array.extremes is None and isinstance(call.receiver, LibraryObject):
             array.extremes = _range_of_column(call.receiver.fields.get(_BY_COLUMN), index)
     return part_
 
 
+def _chosen_rows(call: Call, held: TensorValue, entries: Sequence[Value]) -> Layout | None:
+    """Layout of the rows at positions in an array: `x[order]`; None for other indices."""
+    by = as_array(entries[0]) if len(entries) == 1 else None
+    if held.layout is None or by is None or by.dtype not in ("int32", "int64") or not held.layout.rank:
+        return None
+    return None if by.layout is None else contiguous((*by.layout.sizes, *held.layout.sizes[1:]))
+
+
 _WHOLE = Slice(NONE, NONE, NONE)
+
+
+def _note_number(call: Call, source: LibraryObject, made: LibraryObject, index: Value) -> None:
+    """Record the random number at an index: the same one each time."""
+    scalar, position = as_array(made), as_size(index)
+    if scalar is None or scalar.layout is None or scalar.layout.rank or position is None:
+        return
+    if scalar.storage.overwritten:
+        return
+    drawn = source.fields.setdefault(_DRAWN, {})
+    if position not in drawn:
+        drawn[position] = drawn_item(call, scalar)
+    made.fields[WHOLE] = drawn[position]
 
 
 def _is_reversed(entry: Value) -> bool:

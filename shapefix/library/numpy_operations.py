@@ -22,7 +22,7 @@ from shapefix.library.numpy_arrays import (
 from shapefix.library.numpy_random import RANDOM_STATE
 from shapefix.library.numpy_signatures import arguments_of_numpy
 from shapefix.library.ops.clamped_exponentials import exponential
-from shapefix.library.ops.nested_lists import leaf_dtype
+from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import TRUTH, combined, drawn, either, listed, of_all, part_of, range_of
 from shapefix.library.ops.value_range import different as distinct
 from shapefix.library.python.numbers import root
@@ -242,7 +242,9 @@ def flattened(call: Call) -> Value:
     return of_same_memory(new_array(call, contiguous([count]), held.dtype, held), held)
 
 
-@function("numpy.concatenate", "numpy.stack", "numpy.hstack", "numpy.vstack", "numpy.column_stack")
+@function(
+    "numpy.concatenate", "numpy.stack", "numpy.hstack", "numpy.vstack", "numpy.dstack", "numpy.column_stack"
+)
 def joined(call: Call) -> Value:
     """Several arrays in one: their sizes as torch joins them, their dtypes promoted."""
     given = arguments_of_numpy(call)
@@ -278,6 +280,7 @@ _JOINS = {
     "stack": "torch.stack",
     "hstack": "torch.hstack",
     "vstack": "torch.vstack",
+    "dstack": "torch.dstack",
     "column_stack": "torch.cat",
 }
 
@@ -389,6 +392,8 @@ def chosen(call: Call) -> Value:
     if listed_ is not None and leaf_dtype(source) == "int64":
         made = new_array(call, None if sizes is None else contiguous(sizes), "int64")
         return with_range(made, part_of(listed_))
+    if leaf_dtype(source) == "float32" and nested_sizes(source) is not None and elements(source):
+        return new_array(call, None if sizes is None else contiguous(sizes), "float64")
     if not _is_number(source):
         return Unknown()
     made = new_array(call, None if sizes is None else contiguous(sizes), "int64")
@@ -403,11 +408,27 @@ def where(call: Call) -> Value:
         return Unknown()
     condition, one, other = given.positional
     held = as_array(condition)
+    if held is not None and (as_array(one) is not None or as_array(other) is not None):
+        return _where_of_arrays(call, held, one, other)
     if held is None or not (_is_number(one) and _is_number(other)):
         return Unknown()
     kinds = {type(value.value) if isinstance(value, Constant) else int for value in (one, other)}
     dtype = "bool" if kinds == {bool} else "float64" if float in kinds else "int64"
     return with_range(new_array(call, held.layout, dtype, held), either(one, other))
+
+
+def _where_of_arrays(call: Call, condition: TensorValue, one: Value, other: Value) -> Value:
+    """Elements of two arrays, or of an array and a number."""
+    both = as_array(_elementwise(call, one, other, "add"))
+    if both is None:
+        return Unknown()
+    layout = _broadcast(condition.layout, both.layout)
+    is_plain = all(e.layout is not None and is_contiguous(e.layout) for e in (condition, both))
+    if layout is not None and not is_plain:
+        layout = unknown_strides(layout.sizes)
+    made = new_array(call, layout, both.dtype, both)
+    left, right = as_array(one) or one, as_array(other) or other
+    return with_range(made, either(left, right))
 
 
 @method(ARRAY, "argmax", "argmin")

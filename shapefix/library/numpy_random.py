@@ -16,6 +16,9 @@ from shapefix.library.tensors import is_number
 GENERATOR = "numpy.random.Generator"
 RANDOM_STATE = "numpy.random.RandomState"
 
+_OTHERS = ("n", "p", "shape", "mean", "sigma")
+"""More parameters of distributions: an array as one of them decides about the sizes, too."""
+
 declare(GENERATOR, "builtins.object")
 declare(RANDOM_STATE, "builtins.object")
 
@@ -37,9 +40,10 @@ def distributed(call: Call) -> Value:
         return number_below(call, given) if call.name.endswith("randint") else Unknown()
     if call.name.endswith("randint"):
         return _whole_numbers(call, given, stated_dtype(given, "int64"))
-    if not _are_numbers(given, "loc", "scale", "low", "high", "lam", "a", "b"):
+    if not _are_numbers(given, "loc", "scale", "low", "high", "lam", "a", "b", *_OTHERS):
         return Unknown()
-    return array_of(call, given.shape("size"), "int64" if call.name.endswith("poisson") else "float64")
+    is_count = call.name.endswith(("poisson", "binomial"))
+    return array_of(call, given.shape("size"), "int64" if is_count else "float64")
 
 
 def _whole_numbers(call: Call, given: BoundArguments, dtype: str | None) -> Value:

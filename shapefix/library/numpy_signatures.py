@@ -15,6 +15,9 @@ DRAWN = {
     "exponential": "scale=1.0, size=None",
     "beta": "a, b, size=None",
     "poisson": "lam=1.0, size=None",
+    "binomial": "n, p, size=None",
+    "gamma": "shape, scale=1.0, size=None",
+    "lognormal": "mean=0.0, sigma=1.0, size=None",
 }
 SIGNATURES = {
     **{f"numpy.random.{name}": text for name, text in DRAWN.items()},
@@ -43,6 +46,26 @@ SIGNATURES = {
     **dict.fromkeys(
         ("numpy.max", "numpy.min", "numpy.amax", "numpy.amin"), "a, axis=None, out=None, keepdims=False"
     ),
+    "numpy.median": "a, axis=None, out=None, overwrite_input=False, keepdims=False",
+    "numpy.argsort": "a, axis=-1, kind=None, order=None",
+    "numpy.sort": "a, axis=-1, kind=None, order=None",
+    "numpy.ndarray.argsort": "axis=-1, kind=None, order=None",
+    **{
+        f"numpy.{owner}{name}": f"{first}axis=None, dtype=None, out=None"
+        for name in ("cumsum", "cumprod")
+        for owner, first in (("", "a, "), ("ndarray.", ""))
+    },
+    "numpy.diff": "a, n=1, axis=-1, prepend=None, append=None",
+    "numpy.pad": "array, pad_width, mode='constant'",
+    "numpy.append": "arr, values, axis=None",
+    "numpy.delete": "arr, obj, axis=None",
+    "numpy.rollaxis": "a, axis, start=0",
+    "numpy.split": "ary, indices_or_sections, axis=0",
+    "numpy.array_split": "ary, indices_or_sections, axis=0",
+    "numpy.lib.stride_tricks.sliding_window_view": "x, window_shape, axis=None",
+    "numpy.outer": "a, b, out=None",
+    "numpy.linalg.norm": "x, ord=None, axis=None, keepdims=False",
+    "numpy.dstack": "tup",
     "numpy.expand_dims": "a, axis",
     "numpy.squeeze": "a, axis=None",
     "numpy.moveaxis": "a, source, destination",

@@ -11,7 +11,17 @@ from typing import Any
 from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, Constant, Integer, Unknown, Value, as_size, as_tensor
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    Integer,
+    LibraryObject,
+    Unknown,
+    Value,
+    as_size,
+    as_tensor,
+    is_whole,
+)
 from shapefix.library.library_signatures import library_signature
 from shapefix.library.tensors import size_list
 from shapefix.library.torch_signatures import overloads
@@ -225,7 +235,7 @@ class BoundArguments:
         An unknown value may be a whole shape.
         """
         value = self.value(name)
-        if isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int):
+        if is_whole(value) or isinstance(value, LibraryObject):
             size = as_size(value)
             return None if size is None else [size]
         return size_list(value)

@@ -6,7 +6,7 @@ from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
-from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_size
 from shapefix.library.numpy_arrays import SERIES, as_array, new_array, series_of, with_range
 from shapefix.library.ops.value_range import chosen, part_of, range_of
 from shapefix.library.pandas.tables import FRAME, columns_of, known_items, of_rows, rows_of, with_labels_of
@@ -21,6 +21,9 @@ _SCALERS = tuple(
     f"sklearn.preprocessing.{name}"
     for name in ("StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsScaler")
 )
+_REDUCERS = ("sklearn.decomposition.PCA", "sklearn.decomposition.TruncatedSVD")
+_COMPONENTS = "<components>"
+"""Field of a reducer with the number of its components."""
 _ENCODER = "sklearn.preprocessing.LabelEncoder"
 _CLASSES = "<classes>"
 """Field of an encoder with the number of its classes, None if it is not known."""
@@ -45,6 +48,8 @@ SIGNATURES = {
 for _scaler in _SCALERS:
     declare(_scaler, "builtins.object")
 declare(_ENCODER, "builtins.object")
+for _reducer in _REDUCERS:
+    declare(_reducer, "builtins.object")
 declare(_BUNCH, "builtins.object")
 
 
@@ -113,6 +118,30 @@ def scaled(call: Call) -> Value:
 for _scaler in _SCALERS:
     method(_scaler, "fit", "partial_fit")(fitted_)
     method(_scaler, "fit_transform", "transform", "inverse_transform")(scaled)
+
+
+@function(*_REDUCERS)
+def reducer(call: Call) -> Value:
+    count = call.value(0, "n_components")
+    return LibraryObject(call.name, {}, call.place, {_COMPONENTS: count or Unknown()})
+
+
+def projected(call: Call) -> Value:
+    """Array with as many columns as components are kept."""
+    owner, whole = call.receiver, as_array(scaled(call))
+    if whole is None or not isinstance(owner, LibraryObject):
+        return Unknown()
+    count = owner.fields.get(_COMPONENTS)
+    size = as_size(count) if isinstance(count, Value) else None
+    if whole.layout is None or whole.layout.rank != 2:
+        return new_array(call, None, whole.dtype, whole)
+    width = size if size is not None else Size.symbol("components", least=1)
+    return new_array(call, unknown_strides((whole.layout.sizes[0], width)), whole.dtype, whole)
+
+
+for _reducer in _REDUCERS:
+    method(_reducer, "fit")(fitted_)
+    method(_reducer, "fit_transform", "transform")(projected)
 
 
 @method(_ENCODER, "fit")

@@ -233,11 +233,6 @@ def is_number(value: Value | None) -> bool:
     )
 
 
-def is_whole(value: Value | None) -> bool:
-    """Check for a Python int."""
-    return isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int)
-
-
 def _receiver(call: cst.Call) -> cst.BaseExpression | None:
     return call.func.value if isinstance(call.func, cst.Attribute) else None
 

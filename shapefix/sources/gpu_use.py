@@ -49,6 +49,11 @@ _KEYWORDS = frozenset({"device_map", "device_ids", "gpus", "n_gpu", "devices"})
 _HOLDERS = frozenset(
     {"self", "cls", "args", "arg", "opt", "opts", "cfg", "config", "conf", "hparams", "params"}
 )
+_ON_CPU = {"Trainer": ("accelerator",), "TrainingArguments": ("use_cpu", "no_cuda")}
+"""Arguments that keep a training on the CPU, by the class that takes them."""
+_WITH_SETTINGS = frozenset({"args", "model"})
+"""Arguments of a trainer of transformers, which has its settings in another object."""
+_OF_TRAINERS = frozenset({"lightning", "pytorch_lightning", "transformers"})
 _TRAINERS = ("Trainer", "TrainingArguments")
 _NAMES = ("device", "dev", "gpu", "rank")
 
@@ -63,7 +68,37 @@ def uses_gpu(text: str) -> bool:
         return False
     nodes = list(ast.walk(tree))
     on_cpu = _only_the_cpu(nodes)
-    return any(_is_use(node, on_cpu) for node in nodes)
+    stays = _trains_on_cpu(nodes)
+    return any(_is_use(node, on_cpu) and not (stays and _is_trainer(node)) for node in nodes)
+
+
+def _trains_on_cpu(nodes: list[ast.AST]) -> bool:
+    """Check that each trainer of a file states the CPU: `Trainer(accelerator="cpu")`."""
+    made = [
+        node
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and _last(node.func) in _ON_CPU
+        and _WITH_SETTINGS.isdisjoint(each.arg for each in node.keywords)
+    ]
+    return bool(made) and all(
+        any(
+            each.arg in _ON_CPU[_last(node.func)]
+            and isinstance(each.value, ast.Constant)
+            and each.value.value in ("cpu", True)
+            for each in node.keywords
+        )
+        for node in made
+    )
+
+
+def _is_trainer(node: ast.AST) -> bool:
+    """Check for a trainer, or the import of its library."""
+    if isinstance(node, ast.Call):
+        return _last(node.func) in _ON_CPU
+    if isinstance(node, ast.Import):
+        return all(each.name.partition(".")[0] in _OF_TRAINERS for each in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _OF_TRAINERS
 
 
 def _only_the_cpu(nodes: list[ast.AST]) -> frozenset[str]:

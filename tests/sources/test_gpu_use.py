@@ -40,6 +40,10 @@ from shapefix.sources.text import read_source
         "from trl import SFTConfig",
         "from torch.nn.parallel import DistributedDataParallel as DDP",
         "torch.set_default_device('mps')",
+        "import lightning as L\nL.Trainer(accelerator='gpu')",
+        "import lightning as L\nL.Trainer(accelerator='cpu')\nL.Trainer(max_epochs=2)",
+        "import lightning as L\nL.Trainer(accelerator='cpu')\nmodel.cuda()",
+        "from transformers import Trainer, TrainingArguments\nTrainer(model, TrainingArguments('out'))",
     ],
 )
 def test_code_that_uses_a_gpu(code: str) -> None:
@@ -65,6 +69,10 @@ def test_code_that_uses_a_gpu(code: str) -> None:
         "torch.set_default_device('cpu')",
         "model.cuda(",
         "acceleration = 9.81\ndevices_sold = 3",
+        "import lightning.pytorch as pl\npl.Trainer(max_epochs=1, accelerator='cpu', devices=1)",
+        "from pytorch_lightning import Trainer\nTrainer(accelerator='cpu')",
+        "from transformers import Trainer, TrainingArguments\n"
+        "Trainer(model=model, args=TrainingArguments('out', use_cpu=True))",
     ],
 )
 def test_code_that_does_not(code: str) -> None:

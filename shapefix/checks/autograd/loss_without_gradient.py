@@ -18,7 +18,13 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role, Span
 from shapefix.domains.gradients import lineage
 from shapefix.domains.modes import ForwardCalled
-from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, TrainingEvent
+from shapefix.domains.training import (
+    Backward,
+    BackwardOfNumber,
+    OptimizerCreated,
+    OptimizerStepped,
+    TrainingEvent,
+)
 from shapefix.interpreter.modules import Module, Place, dotted_name, nodes
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue
 from shapefix.tensors.ops import Op
@@ -107,6 +113,27 @@ def _from_cut_values(
             Evidence(event.place.span, f"backward of `{named}` reaches no weight", Role.FAILURE),
         ],
         fixes=(_fix(cuts[0]),),
+    )
+
+
+@rule("SF904", on=BackwardOfNumber)
+def number_without_gradient(
+    event: BackwardOfNumber, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
+    """Report backward of a Python number."""
+    named, code = abbreviate(receiver_code(event.place)), abbreviate(event.read.code)
+    where = rewrites.line_of(event.read, event.place.module)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{named}` is a number: `{code}` ({where}) leaves the graph",
+        error=ExpectedError("AttributeError", "'float' object has no attribute 'backward'"),
+        evidence=[
+            *call_trace(event),
+            Evidence(event.read.span, "reads a Python number, without the graph", Role.CAUSE),
+            *(Evidence(each.span, "returns the number") for each in event.read_by if each not in event.calls),
+            Evidence(event.place.span, "a number has no `backward`", Role.FAILURE),
+        ],
+        fixes=[Fix(Applicability.DISPLAY, "call `.item()` only for logging, after `backward()`", ())],
     )
 
 

@@ -23,7 +23,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.domains.batches import BatchesDrawn, Collated
 from shapefix.interpreter.classes import is_closed, outside_bases
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.events import WrongCountUnpacked
 from shapefix.interpreter.modules import Place, dotted_name, nodes, target_names
 from shapefix.interpreter.tensor_values import TensorValue
@@ -31,6 +31,7 @@ from shapefix.interpreter.values import (
     Constant,
     InstanceValue,
     LibraryObject,
+    PerhapsNone,
     Reference,
     Unknown,
     Value,
@@ -40,6 +41,8 @@ from shapefix.interpreter.values import (
 _REJECTED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists"
 _IMAGE = "PIL.Image.Image"
 _DEEPEST = 3
+_LOOKS = frozenset({"exists", "isfile", "is_file", "getsize"})
+"""Functions that look for files."""
 
 
 @rule("SF410", on=Collated)
@@ -50,21 +53,23 @@ def uncollatable_sample(event: Collated, context: CheckContext, rule: Rule) -> I
     if drawn is None and (not _is_returned(event.place) or _is_lost(event, context)):
         return
     collated = Evidence((drawn or event).place.span, "collated here", Role.FAILURE)
-    exits = [place for place in event.none if _depends_on_sample(place)]
-    error = _error_of_none(event.sample)
+    parts = _has_none_in_parts(event.sample)
+    exits = [place for place in event.none if (_depends_on_file if parts else _depends_on_sample)(place)]
+    found_none = ExpectedError("TypeError", f"{_REJECTED}; found <class 'NoneType'>")
+    error = found_none if parts else _error_of_none(event.sample)
     if exits and error is not None:
         yield rule.diagnostic(
             event.place.span,
-            f"`DataLoader` without a collate_fn gets None as a sample: `__getitem__` {_ends(exits[0])} "
-            f"({rewrites.line_of(exits[0], event.place.module)})",
+            f"`DataLoader` without a collate_fn gets None {'in' if parts else 'as'} a sample: "
+            f"`{_name(exits[0])}` {_ends(exits[0])} ({rewrites.line_of(exits[0], event.place.module)})",
             evidence=[
                 *call_trace(event),
-                *(Evidence(place.span, f"`__getitem__` {_ends(place)}") for place in exits),
+                *(Evidence(place.span, f"`{_name(place)}` {_ends(place)}") for place in exits),
                 collated,
             ],
-            condition=Condition("a sample of the batch is None"),
+            condition=Condition(f"{'a part of ' if parts else ''}a sample of the batch is None"),
             error=error,
-            fixes=_without_none(event),
+            fixes=[] if parts else _without_none(event),
         )
         return
     found = next(_rejected(event.sample, "a sample", 0), None)
@@ -135,6 +140,40 @@ def _ends(place: Place) -> str:
         return "may end without a `return`"
     is_plain = place.node.value is None or _is_none(place.node.value)
     return "returns None" if is_plain else "may return None"
+
+
+def _has_none_in_parts(sample: Value) -> bool:
+    """Return whether a part of the sample may be None."""
+    parts = sample.fields.values() if isinstance(sample, DictValue) else elements(sample) or ()
+    return any(isinstance(part, PerhapsNone) for part in parts)
+
+
+def _name(place: Place) -> str:
+    """Return the name of the function with an exit."""
+    function = place.node if isinstance(place.node, cst.FunctionDef) else enclosing_function(place)
+    return "__getitem__" if function is None else function.name.value
+
+
+def _depends_on_file(place: Place) -> bool:
+    """Return whether a missing or unreadable file makes a helper return None.
+
+    Code that also looks for files elsewhere may have left out the missing ones.
+    """
+    function = enclosing_function(place)
+    if function is None or not isinstance(place.node, cst.Return):
+        return False
+    around = enclosing(place.module, place.node)
+    inner = around[around.index(function) :]
+    handlers = [node for node in inner if isinstance(node, cst.ExceptHandler)]
+    tests = [part for node in inner if isinstance(node, cst.If) for part in nodes(node.test)]
+    here, everywhere = (sum(map(_looks_at_file, nodes(each))) for each in (function, place.module.tree))
+    if here < everywhere:
+        return False
+    return bool(handlers) if not tests else any(map(_looks_at_file, tests))
+
+
+def _looks_at_file(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Call) and dotted_name(node.func).rpartition(".")[2] in _LOOKS
 
 
 def _depends_on_sample(place: Place) -> bool:

@@ -28,6 +28,7 @@ _FIRST = {
     TableMisuse.TABLE: "it is made here",
     TableMisuse.COLUMN: "it is made here",
     TableMisuse.TEXTS: "the texts come from here",
+    TableMisuse.MIXED: "the array of objects is made here",
     TableMisuse.ITEMS: "an array of one object is made here",
     TableMisuse.GAP: "the rows left keep their labels here",
     TableMisuse.LABEL: "the rows keep their labels in another order here",
@@ -71,6 +72,8 @@ def _reason(event: TableMisused) -> str:
         return "`from_numpy` needs an array, not a Series; pass its `.values`"
     if event.reason is TableMisuse.TEXTS:
         return f"column `{event.detail}` holds texts, which are no numbers"
+    if event.reason is TableMisuse.MIXED:
+        return "the table mixes booleans and numbers in an array of objects; call `.astype(…)` first"
     if event.reason is TableMisuse.ITEMS:
         if event.source is not None:
             array = abbreviate(event.source.code)
@@ -87,6 +90,8 @@ def _error(event: TableMisused) -> ExpectedError | None:
     if event.reason is TableMisuse.TEXTS:
         # A column of texts raises in another way since pandas 3.
         return None
+    if event.reason is TableMisuse.MIXED:
+        return ExpectedError("TypeError", "can't convert np.ndarray of type numpy.object_")
     if event.reason is TableMisuse.ITEMS:
         if event.source is not None:
             return ExpectedError("TypeError", "can't convert np.ndarray of type numpy.object_")
@@ -111,6 +116,8 @@ def _fix(event: TableMisused) -> Fix:
         return Fix(Applicability.SAFE, "look up the row by its position: `.iloc`", (edit,))
     if event.reason is TableMisuse.TEXTS:
         return Fix(Applicability.DISPLAY, "encode the texts as numbers, or leave the column out", ())
+    if event.reason is TableMisuse.MIXED:
+        return Fix(Applicability.DISPLAY, 'convert the table to one dtype: `.astype("float32")`', ())
     if event.reason is TableMisuse.ITEMS:
         return _listed(event)
     given = node.args[0].value if isinstance(node, cst.Call) and node.args else None

@@ -12,6 +12,7 @@ from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
     Constant,
+    Flag,
     FunctionValue,
     InstanceValue,
     Integer,
@@ -161,7 +162,7 @@ def _words(value: Value, context: CheckContext) -> str:
     if isinstance(value, Reference):
         return _short(value.name)
     if isinstance(value, Number):
-        return "number"
+        return "bool" if isinstance(value, Flag) else "number"
     if isinstance(value, Text):
         return "str"
     if isinstance(value, TupleValue):

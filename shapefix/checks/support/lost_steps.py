@@ -49,6 +49,36 @@ def step_before_clipping(event: GradientsClipped, context: CheckContext) -> Opti
     return next((each for each in reversed(steps) if each.calls == event.calls), None)
 
 
+def backward_after_clipping(event: GradientsClipped, context: CheckContext) -> Backward | None:
+    """Return the only backward of a loop, after a clipping in the same pass; None if clipped ones are used.
+
+    Gradients are cleared in each pass, so that the clipped ones are those of no batch.
+    """
+    if not event.loops:
+        return None
+    loop, module = event.loops[-1].loop, event.place.module
+    line = enclosing(module, event.place.node)[-2:-1]
+    if not line or not isinstance(line[0], cst.Expr) or not is_followed(loop):
+        return None
+    computed, steps = within(loop, context, Backward), within(loop, context, OptimizerStepped)
+    if len({each.place.node for each in computed}) != 1 or not is_in_each_pass(event, loop):
+        return None
+    is_cleared = any(is_in_each_pass(each, loop) for each in within(loop, context, GradientsZeroed))
+    is_used = steps and all(_comes_after(computed[0], each) for each in steps)
+    found = computed[0]
+    if not (is_cleared and is_used and found.calls == event.calls and is_in_each_pass(found, loop)):
+        return None
+    return found if _comes_after(event, found) else None
+
+
+def _comes_after(first: TrainingEvent, last: TrainingEvent) -> bool:
+    """Whether the second call comes after the first one in the same function."""
+    one, other = first.place, last.place
+    if one.module is not other.module or first.calls != last.calls:
+        return False
+    return (one.span.row, one.span.column) < (other.span.row, other.span.column)
+
+
 def is_in_each_pass(event: TrainingEvent, loop: Loop) -> bool:
     """Whether each pass of a loop gets to an event, with no `if` on the way."""
     around = enclosing(event.place.module, event.place.node)

@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.event_order import goes_over_data, within
+from shapefix.checks.support.event_order import ends_early, goes_over_data, is_followed, of_kind, within
 from shapefix.checks.support.lost_steps import is_in_each_pass
 from shapefix.checks.support.rewrites import end_of_line
 from shapefix.checks.support.syntax import enclosing, enclosing_function, enclosing_line, holds
@@ -80,6 +80,40 @@ def in_epochs(event: SchedulerStepped, context: CheckContext) -> WrongUnit | Non
         if is_meant or vanishes:
             return WrongUnit(setting, size, epochs, batches, vanishes)
     return None
+
+
+def more_steps(event: SchedulerStepped, context: CheckContext) -> tuple[int, int] | None:
+    """Return the number of calls and that of planned steps, if it is smaller."""
+    scheduler = event.scheduler
+    if not isinstance(scheduler, LibraryObject) or scheduler.kind != f"{_TORCH}OneCycleLR":
+        return None
+    if _has_arguments(event) or not event.loops or scheduler.place is None:
+        return None
+    given = scheduler.arguments
+    total = as_size(given.get("total_steps"))
+    if total is None:
+        parts = [as_size(given.get(name)) for name in ("epochs", "steps_per_epoch")]
+        known = [part for part in parts if part is not None]
+        total = known[0] * known[1] if len(known) == 2 else None
+    last = given.get("last_epoch")
+    if total is None or total.value is None or (isinstance(last, Constant) and last.value != -1):
+        return None
+    number = 1
+    for each in event.loops:
+        passes = _passes(each.loop)
+        is_plain = is_followed(each.loop) and not ends_early(each.loop) and is_in_each_pass(event, each.loop)
+        if (
+            passes is None
+            or passes.value is None
+            or not is_plain
+            or holds(each.loop.node, scheduler.place.node)
+        ):
+            return None
+        number *= passes.value
+    stepped = [each for each in of_kind(context, SchedulerStepped) if each.scheduler is scheduler]
+    if {each.place.node for each in stepped} != {event.place.node}:
+        return None
+    return (number, total.value) if number > total.value else None
 
 
 def in_batches(event: SchedulerStepped, context: CheckContext) -> WrongUnit | None:

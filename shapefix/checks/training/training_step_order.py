@@ -23,6 +23,7 @@ from shapefix.checks.support.event_order import (
 )
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.lost_steps import (
+    backward_after_clipping,
     backward_without_step,
     counting_test,
     first_step_after,
@@ -43,13 +44,14 @@ from shapefix.checks.support.schedule_units import (
     in_batches,
     in_epochs,
     keeps_first_rate,
+    more_steps,
     moved_in,
     moved_out,
 )
 from shapefix.checks.support.syntax import enclosing, is_after
 from shapefix.checks.support.uncalled import uncalled
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Role
 from shapefix.domains.gradients import lineage
 from shapefix.domains.modes import ForwardCalled
 from shapefix.domains.training import (
@@ -89,6 +91,7 @@ def training_step_order(event: _Watched, context: CheckContext, rule: Rule) -> I
         yield from _scheduled_too_early(event, context, rule)
         yield from _scheduled_per_batch(event, context, rule)
         yield from _scheduled_per_epoch(event, context, rule)
+        yield from _scheduled_too_often(event, context, rule)
     elif isinstance(event, GradientsClipped):
         yield from _clipped_too_late(event, context, rule)
     elif isinstance(event, GradientsZeroed):
@@ -361,6 +364,25 @@ def _scheduled_per_epoch(event: SchedulerStepped, context: CheckContext, rule: R
     yield replace(wrong, fixes=tuple(moved_in(event, found, context)), habit="scheduler per epoch")
 
 
+def _scheduled_too_often(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    """Report a schedule with fewer steps than calls; torch raises at the first call too many."""
+    found = more_steps(event, context)
+    if found is None or in_epochs(event, context) is not None:
+        return
+    calls, planned = found
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` runs {calls} times, but the schedule has {planned} steps",
+        error=ExpectedError("ValueError", "Tried to step"),
+        evidence=[
+            *call_trace(event),
+            *_schedule(event, f"a schedule of {planned} steps"),
+            Evidence(event.place.span, f"called {calls} times", Role.FAILURE),
+        ],
+        fixes=[Fix(Applicability.DISPLAY, "plan `epochs * len(loader)` steps", ())],
+    )
+
+
 def _in_wrong_unit(
     event: SchedulerStepped, found: WrongUnit, problem: str, called: str, rule: Rule
 ) -> Diagnostic:
@@ -393,6 +415,19 @@ def _schedule(event: SchedulerStepped, text: str) -> Iterator[Evidence]:
 
 
 def _clipped_too_late(event: GradientsClipped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    later = backward_after_clipping(event, context)
+    if later is not None and not _touches_gradients(event.place):
+        yield rule.diagnostic(
+            event.place.span,
+            f"`{abbreviate(event.place.code)}` has no effect before `{abbreviate(later.place.code)}`",
+            evidence=[
+                *call_trace(event),
+                Evidence(event.place.span, "clipped here: this batch has no gradients yet"),
+                Evidence(later.place.span, "gradients computed here, not clipped"),
+            ],
+            fixes=_clipped_after(event, later),
+        )
+        return
     step = step_before_clipping(event, context)
     if step is None or event.gradients is None or _touches_gradients(event.place):
         return
@@ -406,6 +441,15 @@ def _clipped_too_late(event: GradientsClipped, context: CheckContext, rule: Rule
             Evidence(event.place.span, "clipped here: no step uses them any more"),
         ],
     )
+
+
+def _clipped_after(event: GradientsClipped, backward: Backward) -> list[Fix]:
+    """Move the clipping after the backward."""
+    removed = without_statement(event.place)
+    added = after_statement(backward.place, event.place.code)
+    if removed is None or added is None:
+        return []
+    return [Fix(Applicability.UNSAFE, "clip the gradients after they are computed", (removed, added))]
 
 
 def _cleared_too_often(event: GradientsZeroed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:

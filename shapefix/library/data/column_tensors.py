@@ -8,7 +8,7 @@ from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, is_text
+from shapefix.interpreter.values import Constant, Flag, Integer, Number, Unknown, Value, is_text
 from shapefix.library.ops.value_range import chosen, full_of
 from shapefix.library.tensors import contiguous_result
 from shapefix.tensors.dtypes import is_floating
@@ -79,7 +79,7 @@ def dtype_of(cell: Value) -> str | None:
     if isinstance(cell, Integer):
         return "int64"
     if isinstance(cell, Number):
-        return "float32"
+        return "bool" if isinstance(cell, Flag) else "float32"
     found = {dtype_of(item) for item in _inner(cell)}
     if None in found or not found:
         return None

@@ -12,6 +12,8 @@ from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, 
 from shapefix.interpreter.values import (
     TEXT,
     Constant,
+    Flag,
+    Float,
     Integer,
     Number,
     Text,
@@ -80,7 +82,8 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
             return contiguous_result(call, [size], Op.COLLATE, dtype=dtype, device=_on_cpu(call))
         return ListValue(None, TEXT, size) if isinstance(one.value, str) else None
     if isinstance(one, Number):
-        return contiguous_result(call, [size], Op.COLLATE, device=_on_cpu(call))
+        known = "bool" if isinstance(one, Flag) else "float64" if isinstance(one, Float) else None
+        return contiguous_result(call, [size], Op.COLLATE, dtype=known, device=_on_cpu(call))
     if isinstance(one, Integer):
         made = contiguous_result(call, [size], Op.COLLATE, dtype="int64", device=_on_cpu(call))
         return full_of(made, one)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import libcst as cst
 
 from shapefix.domains.batches import Batches, BatchesDrawn, Collated, EpochRepeated
 from shapefix.domains.lost_values import note_dataset
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, RaggedDim
+from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, elements
 from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.option_flags import assumed
@@ -184,6 +187,27 @@ def _is_complete(sampler: Value, dataset: Value) -> bool:
     return is_none(sampler) is True
 
 
+def _empty_parts(one: Value) -> Iterator[Place]:
+    """Iterate over the returns of None instead of a part of a sample."""
+    for part in one.fields.values() if isinstance(one, DictValue) else elements(one) or ():
+        if isinstance(part, PerhapsNone):
+            yield from part.exits
+
+
+def _joins_last(call: Call, fields: Mapping[str, Any]) -> bool:
+    """Check that the last sample of the dataset comes into one batch with others."""
+    size, drops, shuffles = (fields.get(name) for name in ("batch_size", "drop_last", "shuffle"))
+    length = length_of(call, fields["dataset"])
+    known = as_size(size), length
+    numbers = [None if each is None else each.value for each in known]
+    if numbers[0] is None or numbers[1] is None or numbers[0] < 2:
+        return False
+    if isinstance(shuffles, Constant) and shuffles.value is True:
+        return True
+    rest = numbers[1] % numbers[0]
+    return rest == 0 or (rest > 1 and isinstance(drops, Constant) and drops.value is False)
+
+
 def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = False) -> _Made | None:
     """One batch of the loader, or the first: samples combined by the collate function or torch's default."""
     fields = loader.fields
@@ -196,11 +220,13 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue, first: bool = Fals
     collator = fields["collate_fn"]
     since = now()
     is_whole = _is_complete(fields["sampler"], dataset) and is_none(fields["batch_sampler"]) is True
-    one = sample(call, dataset, is_whole)
+    one = sample(call, dataset, is_whole, joins_last=_joins_last(call, fields))
     none: tuple[Place, ...] = ()
     if isinstance(one, PerhapsNone):
         # A sampler may leave out the samples that are None.
         none, one = one.exits if is_whole else (), one.value
+    elif is_whole:
+        none = tuple(_empty_parts(one))
     if isinstance(collator, Constant):
         if call.name == LOADER:
             note_reversed_samples(call, one)

@@ -47,12 +47,13 @@ def known_apart(call: Call, features: Value) -> tuple[Value, Value]:
     return gathered(one_of(call, items), Size.of(len(items)), since)
 
 
-def one_of(call: Call, samples: Sequence[Value]) -> Value:
+def one_of(call: Call, samples: Sequence[Value], what: str = "given with different lengths") -> Value:
     """Representative of these samples; differing sizes vary from one to the other.
 
-    Rows whose lengths agree sample by sample have the same length.
+    what completes "…: the rows keep their own lengths". Rows whose lengths agree sample by sample have
+    the same length.
     """
-    return _alike(samples, Lengths(call.place, "given with different lengths"))
+    return _alike(samples, Lengths(call.place, what))
 
 
 def _alike(values: Sequence[Value], lengths: Lengths) -> Value:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from shapefix.domains.raggedness import differs
+from shapefix.domains.windows import Windows
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import lineage, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
@@ -157,8 +158,11 @@ _DEEPEST = 3
 """Maximum depth of the parts of a sample."""
 
 
-def sample(call: Call, dataset: Value | None, is_whole: bool = False) -> Value:
-    """Item of a dataset for any one index; is_whole is whether every index is drawn at some time."""
+def sample(call: Call, dataset: Value | None, is_whole: bool = False, *, joins_last: bool = False) -> Value:
+    """Item of a dataset for any one index; is_whole is whether every index is drawn at some time.
+
+    joins_last is whether the last sample comes into one batch with others.
+    """
     drawn = Size.from_symbol(SampleIndex("index", 0)) if is_whole else Size.symbol("index", least=0)
     index = Integer(drawn)
     node = call.place.node
@@ -190,7 +194,7 @@ def sample(call: Call, dataset: Value | None, is_whole: bool = False) -> Value:
         if member(dataset.cls, "__getitem__") is None and member(dataset.cls, "__iter__") is not None:
             return each(call.ev, iterate(call.ev, dataset, node))
         one = call_method(call.ev, dataset, "__getitem__", Arguments([index]), node)
-        return _differing(call, dataset) or one if is_whole and _is_open(one) else one
+        return _differing(call, dataset, joins_last) or one if is_whole and _is_open(one) else one
     if isinstance(dataset, (ListValue, TupleValue)):
         samples_ = elements(dataset)
         return one_of(call, samples_) if samples_ else each(call.ev, dataset)
@@ -213,23 +217,39 @@ def _is_open(one: Value) -> bool:
     return any(map(_is_open, elements(one) or ()))
 
 
-def _differing(call: Call, dataset: InstanceValue) -> Value | None:
-    """Representative of the first samples if their lengths are known and differ; None otherwise."""
+def _differing(call: Call, dataset: InstanceValue, joins_last: bool) -> Value | None:
+    """Representative of samples if their lengths are known and differ; None otherwise.
+
+    Compared are the first samples with each other, then the first with the last one.
+    """
     length = length_of(call, dataset)
     if length is None or length.value is None or length.value < 2:
         return None
+    first = _samples_at(call, dataset, range(min(length.value, _FIRST)))
+    one = one_of(call, first)
+    if any(map(differs, _rows(one))):
+        return one
+    if not joins_last or length.value <= _FIRST or call.ev.state[Windows].taken:
+        # Windows from each index on are reported on their own.
+        return None
+    last = _samples_at(call, dataset, [length.value - 1])
+    one = one_of(call, [first[0], *last], "the last one has another length")
+    return one if any(map(differs, _rows(one))) else None
+
+
+def _samples_at(call: Call, dataset: InstanceValue, indices: Iterable[int]) -> list[Value]:
+    """Samples of a dataset at these indices, without effects on the run."""
     call.ev.silenced += 1
     call.ev.journal.begin()
     try:
-        first = [
+        found = [
             call_method(call.ev, dataset, "__getitem__", Arguments([Constant(number)]), call.place.node)
-            for number in range(min(length.value, _FIRST))
+            for number in indices
         ]
     finally:
         call.ev.journal.undo()
         call.ev.silenced -= 1
-    one = one_of(call, list(map(as_tensors, first)))
-    return one if any(map(differs, _rows(one))) else None
+    return list(map(as_tensors, found))
 
 
 def _rows(one: Value, depth: int = 0) -> Iterator[Value]:

@@ -8,7 +8,7 @@ from shapefix.domains.batches import Batches
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import CutKind, GraphCut, TensorValue, requires_grad
-from shapefix.interpreter.values import Unknown, Value, as_tensor
+from shapefix.interpreter.values import Unknown, Value, as_tensor, is_whole
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
 from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
@@ -17,7 +17,7 @@ from shapefix.library.registry import METHODS, TENSOR, function, operation, tens
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject, trace
 from shapefix.library.required_versions import is_at_least
 from shapefix.library.signatures import arguments_of
-from shapefix.library.tensors import as_result, contiguous_result, default_dtype, is_number, is_whole
+from shapefix.library.tensors import as_result, contiguous_result, default_dtype, is_number
 from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.domains.raggedness import varying
 from shapefix.interpreter.containers import ListValue, elements
-from shapefix.interpreter.values import Constant, Float, Integer, Value
+from shapefix.interpreter.values import Constant, Flag, Float, Integer, Value
 from shapefix.library.tensors import is_number
 from shapefix.tensors.polynomials import Size
 
@@ -46,4 +46,6 @@ def leaf_dtype(data: Value | None) -> str | None:
         return leaf_dtype(data.element)
     if isinstance(data, Constant):
         return {bool: "bool", int: "int64", float: "float32"}.get(type(data.value))
+    if isinstance(data, Flag):
+        return "bool"
     return "int64" if isinstance(data, Integer) else "float32" if isinstance(data, Float) else None

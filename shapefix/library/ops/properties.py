@@ -7,7 +7,17 @@ from shapefix.domains.replaced_leaves import note_gradient_read
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Shape, Sizes
 from shapefix.interpreter.tensor_values import DeviceKind, TensorValue, requires_grad
-from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
+from shapefix.interpreter.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Constant,
+    ReadNumber,
+    Reference,
+    Unknown,
+    Value,
+    integer,
+)
 from shapefix.library.numpy_arrays import new_array, of_same_memory
 from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.ops.value_range import only_number
@@ -16,6 +26,7 @@ from shapefix.library.registry import operation, tensor_method
 from shapefix.library.rejections import by_position, reject
 from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import alias_of, new_size
+from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import is_contiguous, wrap_dim
 from shapefix.tensors.polynomials import product
@@ -111,7 +122,11 @@ def data(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("item")
 def item(call: Call, tensor: TensorValue) -> Value:
-    return note_item(call, tensor, only_number(tensor) or drawn_item(call, tensor))
+    number = only_number(tensor) or drawn_item(call, tensor)
+    if isinstance(number, Unknown) and tensor.certain:
+        if is_floating(tensor.dtype or "") or requires_grad(tensor):
+            number = ReadNumber(call.place, call.ev.calls)
+    return note_item(call, tensor, number)
 
 
 @tensor_method("tolist", "data_ptr", "element_size", "nelement", "get_device")

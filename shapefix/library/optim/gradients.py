@@ -10,6 +10,7 @@ from shapefix.domains.stepped_weights import note_stepped_weights
 from shapefix.domains.training import (
     PENDING,
     Backward,
+    BackwardOfNumber,
     GradientsClipped,
     GradientsZeroed,
     PendingGradients,
@@ -18,10 +19,11 @@ from shapefix.domains.training import (
     surroundings,
 )
 from shapefix.domains.try_blocks import StepKind, note_step
+from shapefix.interpreter.attributes import NUMBER_OR_NONE
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import NONE, Unknown, Value, as_tensor
+from shapefix.interpreter.values import NONE, ReadNumber, Unknown, Value, as_tensor
 from shapefix.library.accelerate import ACCELERATOR
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import function, method, tensor_method
@@ -143,3 +145,11 @@ def clipped_by_accelerate(call: Call) -> Value:
     if gradients is not None:
         remember(call, gradients.after(unscaled=True))
     return as_result(call, Layout((), ()), Op.REDUCTION)
+
+
+@function(f"{NUMBER_OR_NONE}.backward")
+def backward_of_number(call: Call) -> Value:
+    number = call.receiver
+    if isinstance(number, ReadNumber) and not call.ev.expects("AttributeError"):
+        call.ev.emit(BackwardOfNumber(call.place, call.ev.calls, number.place, number.calls))
+    return Unknown()

@@ -6,6 +6,7 @@ from shapefix.domains.stepped_weights import note_certain_step
 from shapefix.domains.training import OptimizerCreated, OptimizerStepped, Owners, PendingGradients
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.refused_calls import report_wrong_count
 from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value
 from shapefix.library.nn.module import modules_in
 from shapefix.library.optim.gradients import known_gradients, remember, where, zeroed
@@ -127,6 +128,14 @@ def step(call: Call) -> Value:
     has_closure = call.arguments.open or not (
         closure is None or (isinstance(closure, Constant) and closure.value is None)
     )
+    kind = call.receiver.kind if isinstance(call.receiver, LibraryObject) else ""
+    if (
+        kind == "torch.optim.LBFGS"
+        and closure is None
+        and not (call.arguments.open or call.arguments.keywords)
+    ):
+        report_wrong_count(call.ev, call.place, "LBFGS", "step", ("closure",), 1, 0)
+        return NONE
     note_optimizer_step(call, call.receiver, None, has_closure)
     return Unknown("loss") if has_closure else NONE
 

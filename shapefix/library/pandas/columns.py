@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import DictValue, ListValue
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
-from shapefix.library.numpy_arrays import ARRAY, SERIES, as_array, series_of, with_numbers_of
+from shapefix.library.numpy_arrays import ARRAY, SERIES, as_array, new_array, series_of, with_numbers_of
 from shapefix.library.ops.nested_lists import leaf_dtype
 from shapefix.library.ops.value_range import listed, part_of, range_of
 from shapefix.library.pandas.rows import is_one_row, note_label, number_of
@@ -20,7 +20,7 @@ from shapefix.library.pandas.tables import (
     texts_of,
     with_labels_of,
 )
-from shapefix.library.registry import METHODS, Handler, method
+from shapefix.library.registry import METHODS, Handler, function, method
 from shapefix.tensors.polynomials import Size
 
 
@@ -124,3 +124,13 @@ def mapped(call: Call) -> Value:
     if not whole or sizes is None:
         return Unknown()
     return column_of(call, sizes[0], "int64", part_of(listed(TensorValue(), numbers).extremes))
+
+
+@method(SERIES, "factorize")
+@function("pandas.factorize")
+def factorized(call: Call) -> Value:
+    """Numbers for the different values of a column, and these values."""
+    held = as_array(call.receiver if call.receiver is not None else call.value(0, "values"))
+    if held is None or held.layout is None or call.arguments.open:
+        return Unknown()
+    return TupleValue((new_array(call, held.layout, "int64"), Unknown()))

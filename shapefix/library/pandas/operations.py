@@ -11,13 +11,16 @@ from shapefix.library.ops.value_range import range_of
 from shapefix.library.pandas.csv_texts import columns_in
 from shapefix.library.pandas.tables import (
     FRAME,
+    MIXED,
     SHUFFLED,
     TEXTS,
+    Columns,
     column_of,
     column_of_list,
     columns_of,
     forget_columns,
     in_asked_dtype,
+    known_items,
     leaves_out_rows,
     part_of_rows,
     rows_of,
@@ -160,12 +163,15 @@ def values(call: Call) -> Value:
     kinds = {None if each is None else each.dtype for each in held}
     dtype = kinds.pop()
     for kind in kinds:
-        # Booleans beside numbers make an array of objects.
         dtype = None if "bool" in (dtype, kind) else promoted(dtype, kind)
     if kinds and any(each is None or each.dtype is None for each in held):
         dtype = None
     # The columns of one dtype lie side by side in memory.
     made = new_array(call, unknown_strides((rows_of(table), Size.of(len(columns)))), dtype)
+    if isinstance(made, LibraryObject) and all(each is not None and each.dtype for each in held):
+        if len({each.dtype == "bool" for each in held if each is not None}) == 2:
+            # Booleans beside numbers make an array of objects.
+            made.fields[MIXED] = True
     known = [range_of(each) for each in held]
     texts = [name for column in columns.values() if (name := texts_of(column)) is not None]
     if texts and isinstance(made, LibraryObject):
@@ -249,9 +255,48 @@ def _leaves_out_rows(call: Call) -> bool:
     return isinstance(part, float) and part < 1
 
 
+@method(FRAME, "sort_values", "dropna", "drop_duplicates", "fillna")
+def cleaned(call: Call) -> Value:
+    """Table with its rows in another order, or without some of them or their missing values."""
+    columns, table, keywords = columns_of(call.receiver), call.receiver, call.arguments.keywords
+    is_plain = not {"inplace", "axis"} & keywords.keys() and len(call.arguments.positional) <= 1
+    if not is_plain or call.arguments.open:
+        return perhaps_written(call)
+    if columns is None or not isinstance(table, LibraryObject):
+        return Unknown()
+    made = some_rows(call, columns)
+    if call.name.endswith(("sort_values", "fillna")) and isinstance(made, LibraryObject):
+        held = {name: as_array(column) for name, column in columns.items()}
+        rows = rows_of(table)
+        kept = {n: column_of(call, rows, None if a is None else a.dtype, None) for n, a in held.items()}
+        made = table_of(call, kept, rows)
+    _keep_texts(made, columns)
+    return with_labels_of(call, made, shuffled_at(table))
+
+
+def _keep_texts(table: Value, columns: Columns) -> None:
+    """Mark the columns of texts of a new table."""
+    for name, column in (columns_of(table) or {}).items():
+        if texts_of(columns[name]) is not None:
+            column.fields[TEXTS] = name
+
+
+@method(FRAME, "pop")
+def taken_out(call: Call) -> Value:
+    """Column removed from its table."""
+    columns, table, name = columns_of(call.receiver), call.receiver, call.value(0, "item")
+    if columns is None or not isinstance(table, LibraryObject) or not isinstance(name, Constant):
+        return perhaps_written(call)
+    if name.value not in columns:
+        return perhaps_written(call)
+    call.ev.journal.write(table.fields, str(name.value), Unknown())
+    store(call, table, {n: c for n, c in columns.items() if n != name.value}, rows_of(table))
+    return columns[str(name.value)]
+
+
 @method(
     FRAME,
-    *("insert", "pop", "update", "fillna", "rename", "replace", "dropna", "drop_duplicates", "sort_values"),
+    *("insert", "update", "rename", "replace"),
     *("set_index", "eval", "interpolate", "ffill", "bfill", "clip", "where", "mask", "@at"),
     *("@iat", "apply", "pipe", "assign", "transform"),
 )
@@ -266,6 +311,10 @@ def dummies(call: Call) -> Value:
     """Table of booleans for the texts of a column, or of all columns of a table."""
     given, keywords = call.value(0, "data"), call.arguments.keywords
     columns = columns_of(given)
+    if columns is not None and isinstance(given, LibraryObject):
+        made = _with_dummies(call, given, columns)
+        if made is not None:
+            return made
     is_whole = columns is not None and all(texts_of(column) is not None for column in columns.values())
     is_texts = is_whole or texts_of(given) is not None
     if (
@@ -278,6 +327,30 @@ def dummies(call: Call) -> Value:
     made = LibraryObject(FRAME, {}, call.place)
     made.fields[_OF_ONE_DTYPE] = "bool"
     return made
+
+
+def _with_dummies(call: Call, table: LibraryObject, columns: Columns) -> Value | None:
+    """Table with a column for each value of the columns of texts; None if the values are not known."""
+    keywords = call.arguments.keywords
+    if call.arguments.open or keywords.keys() - {"data", "columns", "dtype"}:
+        return None
+    if len(call.arguments.positional) > 1 or not is_at_least(call.ev, "2.0", "pandas"):
+        return None
+    dtype = numpy_dtype(keywords["dtype"]) if "dtype" in keywords else "bool"
+    texts = [name for name, column in columns.items() if texts_of(column) is not None]
+    named = keywords.get("columns")
+    wanted = [n.value for n in elements(named) or () if isinstance(n, Constant)] if named else texts
+    others = [c for n, c in columns.items() if n not in wanted]
+    if not wanted or dtype is None or any((a := as_array(c)) is None or a.dtype is None for c in others):
+        return None
+    rows, made = rows_of(table), {name: c for name, c in columns.items() if name not in wanted}
+    for name in wanted:
+        items = known_items(columns.get(name)) if isinstance(name, str) else None
+        if items is None or any(item.value is None or item.value != item.value for item in items):
+            return None
+        for value in sorted({str(item.value) for item in items}):
+            made[f"{name}_{value}"] = column_of(call, rows, dtype, None)
+    return table_of(call, made, rows)
 
 
 @method(FRAME, "@columns")

@@ -6,7 +6,7 @@ import libcst as cst
 
 from shapefix.domains.tables import TableMisuse, TableMisused
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
@@ -33,6 +33,7 @@ from shapefix.library.pandas.tables import (
     shuffled_at,
     some_rows,
     table_of,
+    with_labels_of,
 )
 from shapefix.library.python.random_numbers import drawn_number
 from shapefix.library.registry import declare, method
@@ -56,8 +57,7 @@ for _kind in (_ROW, _LOC, _ILOC):
 def by_label(call: Call) -> Value:
     """Access by the labels of rows, perhaps for a write."""
     place = shuffled_at(call.receiver)
-    forget_columns(call, call.receiver)
-    made = LibraryObject(_LOC, {}, call.place)
+    made = LibraryObject(_LOC, {}, call.place, {_TABLE: call.receiver or Unknown()})
     if place is not None:
         made.fields[SHUFFLED] = place
     return made
@@ -65,14 +65,39 @@ def by_label(call: Call) -> Value:
 
 @method(_LOC, "__getitem__")
 def labeled(call: Call) -> Value:
+    """Columns of all rows, or of those of a mask; Unknown for other labels."""
     index = call.value(0)
     first = index.items[0] if isinstance(index, TupleValue) and index.items else index
     note_label(call, first)
-    return Unknown()
+    table = call.receiver.fields.get(_TABLE) if isinstance(call.receiver, LibraryObject) else None
+    columns = columns_of(table)
+    if columns is None or not isinstance(table, LibraryObject) or first is None:
+        return Unknown()
+    is_whole = isinstance(first, Slice) and all(
+        isinstance(end, Constant) and end.value is None for end in (first.start, first.stop, first.step)
+    )
+    mask = as_array(first)
+    if not is_whole and (mask is None or mask.dtype != "bool"):
+        return Unknown()
+    rows = table if is_whole else part_of_rows(call, table)
+    if index is first:
+        return rows
+    chosen = index.items[1] if isinstance(index, TupleValue) and len(index.items) == 2 else None
+    part = columns_of(rows) or {}
+    if isinstance(chosen, Constant):
+        return part.get(str(chosen.value), Unknown())
+    names = [name.value for name in elements(chosen) or () if isinstance(name, Constant)]
+    if not names or len(names) != len(elements(chosen) or ()) or not all(name in part for name in names):
+        return Unknown()
+    made = table_of(call, {name: part[name] for name in names}, rows_of(table))
+    return with_labels_of(call, made, shuffled_at(rows))
 
 
 @method(_LOC, "__setitem__")
 def write_labeled(call: Call) -> Value:
+    forget_columns(
+        call, call.receiver.fields.get(_TABLE) if isinstance(call.receiver, LibraryObject) else None
+    )
     return NONE
 
 

@@ -34,6 +34,8 @@ COLUMNS = "<columns>"
 _ROWS = "<rows>"
 TEXTS = "<texts>"
 """Field of a column of texts, and of an array of objects, with the name of the column."""
+MIXED = "<mixed>"
+"""Field of an array of objects: booleans and numbers of a table."""
 _ITEMS = "<items>"
 """Field of a column with the list of its values."""
 _MOST = 512
@@ -222,6 +224,8 @@ def note_table(call: Call, data: Value | None) -> None:
         reason = TableMisuse.COLUMN
     elif texts_of(data) is not None:
         reason = TableMisuse.TEXTS
+    elif data.fields.get(MIXED) is True:
+        reason = TableMisuse.MIXED
     else:
         return
     call.ev.emit(TableMisused(call.place, call.ev.calls, reason, call.name, data.place, texts_of(data) or ""))

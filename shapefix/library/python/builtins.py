@@ -9,7 +9,7 @@ from shapefix.interpreter.attributes import MOVES, attribute
 from shapefix.interpreter.calls import Arguments, Call, call_method, call_value
 from shapefix.interpreter.classes import is_closed, lineage, member
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, NumberRange, TupleValue, elements
-from shapefix.interpreter.dictionaries import is_complete
+from shapefix.interpreter.dictionaries import certain_keys, is_complete
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.functions import invalidate
 from shapefix.interpreter.iteration import each, every, iterate
@@ -26,6 +26,7 @@ from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
     Constant,
+    Flag,
     FunctionValue,
     InstanceValue,
     Integer,
@@ -40,6 +41,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
     integer,
+    is_whole,
 )
 from shapefix.library.python.namespaces import NAMESPACES
 from shapefix.library.registry import derives, function, method
@@ -86,6 +88,8 @@ def length(call: Call) -> Value:
         return integer(value.length)
     if isinstance(value, DictValue) and is_complete(call.ev, value):
         return Constant(len(value.fields))
+    if isinstance(value, DictValue) and is_whole(value.rest):
+        return Integer(Size.symbol(call.place.code, least=len(certain_keys(call.ev, value))))
     if isinstance(value, TensorValue):
         return integer(value.size(0)) if value.layout is None or value.layout.rank else Unknown()
     if isinstance(value, Constant) and isinstance(value.value, (str, bytes)):
@@ -237,7 +241,7 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
         if isinstance(value, Integer) and kind.name.startswith("builtins."):
             return name == "int"
         if isinstance(value, Number) and kind.name in ("builtins.float", "builtins.list", "builtins.tuple"):
-            return name == "float"
+            return name == ("bool" if isinstance(value, Flag) else "float")
         if isinstance(value, TupleValue) and kind.name in (
             "builtins.tuple",
             "builtins.list",

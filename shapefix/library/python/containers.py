@@ -27,7 +27,17 @@ from shapefix.interpreter.modules import nodes
 from shapefix.interpreter.refinement import passed_tests
 from shapefix.interpreter.subscripts import any_entry
 from shapefix.interpreter.targets import set_contents
-from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value, as_size
+from shapefix.interpreter.values import (
+    NONE,
+    TEXT,
+    Constant,
+    Integer,
+    Text,
+    Unknown,
+    Value,
+    as_size,
+    is_whole,
+)
 from shapefix.library.registry import function
 from shapefix.library.signatures import arguments_under
 from shapefix.tensors.polynomials import Size
@@ -225,6 +235,9 @@ def values(call: Call) -> Value:
 def _entry_or(call: Call, owner: DictValue, key: Value | None, default: Value | None) -> Value | None:
     """Entry of one of several texts, or the default; None if they are not known."""
     keys = alternatives(key)
+    further = owner.of_any_key()
+    if is_whole(further) and is_whole(default):
+        return further
     if keys is None or default is None or not is_complete(call.ev, owner):
         return None
     return any_of([default if entry is None else entry for entry in entries_of(owner, keys)])

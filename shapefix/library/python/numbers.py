@@ -28,6 +28,7 @@ from shapefix.interpreter.values import (
     WholeNumber,
     as_size,
     integer,
+    is_text,
 )
 from shapefix.library.numpy_arrays import as_array
 from shapefix.library.ops.clamped_exponentials import exponential, note_least, same_number
@@ -54,6 +55,14 @@ def rounded(call: Call) -> Value:
     """Integer nearest to a number; with a number of digits the result is not one."""
     given = arguments_under(call, "builtins.round")
     return _integral(call, given.value("number"), "round") if given.is_none("ndigits") else Unknown()
+
+
+@function("builtins.ord")
+def code_point(call: Call) -> Value:
+    held = call.value(0)
+    if isinstance(held, Constant) and isinstance(held.value, str) and len(held.value) == 1:
+        return Constant(ord(held.value))
+    return Integer(Size.symbol("letter", least=0)) if is_text(held) else Unknown()
 
 
 @function("builtins.int", "math.floor", "math.ceil", "operator.index")

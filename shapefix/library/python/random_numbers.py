@@ -8,7 +8,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
+from shapefix.interpreter.values import FLOAT, Constant, Integer, Number, Unknown, Value, as_size
 from shapefix.library.registry import function
 from shapefix.library.signatures import BoundArguments, fitted
 from shapefix.tensors.polynomials import Size
@@ -52,6 +52,13 @@ def in_range(call: Call) -> Value:
     start, stop = (_stated(given.values.get(name)) for name in ("start", "stop"))
     least = 0 if "start" not in given.values else start
     return drawn_number(call, least, stop - 1 if type(stop) is int else None)
+
+
+@function(*(f"random.{name}" for name in ("random", "uniform", "gauss", "normalvariate", "betavariate")))
+def real(call: Call) -> Value:
+    """Random float; of tensors as its bounds, a tensor."""
+    given = (*call.arguments.positional, *call.arguments.keywords.values())
+    return FLOAT if all(isinstance(each, (Constant, Integer, Number)) for each in given) else Unknown()
 
 
 @function("random.choice")
