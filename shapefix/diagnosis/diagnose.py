@@ -203,7 +203,9 @@ def _with_origins(
         # The finding says what is wrong on the line, and little about where it comes from.
         shown = {(span.path, span.row) for span in (finding.span, *_shown(finding))}
         places = (
-            each for each in value_places(frames, folder) if (each.span.path, each.span.row) not in shown
+            each
+            for each in value_places(frames, folder)
+            if (each.span.path, each.span.row) not in shown and not _is_of_other_layer(each, finding)
         )
         new = distinct_places((*new, *places))[: max(len(new), _MOST_PLACES)]
     columns = [each for each in new if each.message.startswith("column")]
@@ -238,6 +240,13 @@ def _has_cause_elsewhere(finding: Diagnostic) -> bool:
     own = finding.span.path, finding.span.row
     causes_of = (step.span for step in finding.evidence if step.role is Role.CAUSE)
     return any((span.path, span.row) != own for span in causes_of)
+
+
+def _is_of_other_layer(place: Evidence, finding: Diagnostic) -> bool:
+    """Whether a place is that of an attribute, where the finding names another one of the line."""
+    named = _IN_TICKS.findall(place.message)[:1]
+    own = [name for name in _IN_TICKS.findall(finding.message) if name.startswith("self.")]
+    return bool(own) and bool(named) and named[0].startswith("self.") and named[0] not in own
 
 
 def _shown(finding: Diagnostic) -> Iterator[Span]:
