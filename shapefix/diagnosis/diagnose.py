@@ -243,7 +243,7 @@ def _has_cause_elsewhere(finding: Diagnostic) -> bool:
 
 
 def _is_of_other_layer(place: Evidence, finding: Diagnostic) -> bool:
-    """Whether a place is that of an attribute, where the finding names another one of the line."""
+    """Whether a place sets another attribute of the line than the finding names."""
     named = _IN_TICKS.findall(place.message)[:1]
     own = [name for name in _IN_TICKS.findall(finding.message) if name.startswith("self.")]
     return bool(own) and bool(named) and named[0].startswith("self.") and named[0] not in own

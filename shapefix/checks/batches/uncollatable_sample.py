@@ -190,7 +190,7 @@ def _depends_on_sample(place: Place) -> bool:
     function = enclosing_function(place)
     value = place.node.value if isinstance(place.node, cst.Return) else None
     if isinstance(value, cst.IfExp):
-        return function is not None and _reads_local(value.test, function)
+        return function is not None and _reads_local(value.test, function) and not _is_of_index(value.test)
     if value is not None and not _is_none(value):
         # Here a variable is returned, to which a branch assigns None.
         assigned = _assignments_of_none(value, function) if function is not None else ()
@@ -202,6 +202,15 @@ def _depends_on_sample(place: Place) -> bool:
         return all(map(_is_of_samples, handlers))
     tests = [node.test for node in inner if isinstance(node, cst.If)]
     return function is not None and any(_reads_local(test, function) for test in tests)
+
+
+def _is_of_index(test: cst.BaseExpression) -> bool:
+    """Whether a condition compares a variable with a whole number: no index of the dataset may fulfill it."""
+    return (
+        isinstance(test, cst.Comparison)
+        and isinstance(test.left, cst.Name)
+        and all(isinstance(each.comparator, cst.Integer) for each in test.comparisons)
+    )
 
 
 def _is_none(value: cst.BaseExpression) -> bool:
