@@ -180,7 +180,7 @@ def any_entry(ev: Evaluator, owner: DictValue, key: Value | None = None) -> Valu
     sizes by the name of an architecture are not.
     """
     further = owner.of_any_key()
-    if not isinstance(further, Unknown):
+    if further is owner.rest:
         return further
     keys = alternatives(key)
     if keys is not None and is_complete(ev, owner):
