@@ -57,6 +57,7 @@ NOT_NAMES = {
         for name in ("cuda", "to")
     ),
     *(f"builtins.tuple.{name}" for name in OF_TENSORS),
+    "builtins.int.backward",
 }
 OPTIONAL = {
     "PIL",
@@ -76,6 +77,7 @@ OPTIONAL = {
     "pydantic",
     "rich",
     "sklearn",
+    "timm",
     "torchvision",
     "tqdm",
     "trl",
